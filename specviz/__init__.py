@@ -1,0 +1,80 @@
+"""See, replay and test speculative decoding.
+
+Decoding produces evidence, a `Trace`; everything else reads it.
+
+>>> import specviz as sv
+>>> pair = sv.load()                                          # doctest: +SKIP
+>>> trace = sv.generate(pair, "Once upon a time", gamma=4)    # doctest: +SKIP
+>>> trace.rounds[0].nodes[0].ratio                            # doctest: +SKIP
+
+Throughout, p is the target's law and q the draft's. Importing the package is light: a name is
+looked up, and with it torch or matplotlib loaded, the first time it is used. A recorded trace can
+be opened, read and drawn where torch is not installed.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from specviz._version import __version__
+
+if TYPE_CHECKING:
+    from specviz import figures, lossless
+    from specviz.core import rules, tabular
+    from specviz.core.contract import Draft, Sampling
+    from specviz.core.trace import Trace
+    from specviz.decoding.api import generate, stream
+    from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
+    from specviz.figures.page import to_html
+    from specviz.models.load import load
+    from specviz.models.pair import Pair
+
+__all__ = [
+    "AdaptiveGamma",
+    "Draft",
+    "DraftModel",
+    "Pair",
+    "Sampling",
+    "Trace",
+    "__version__",
+    "figures",
+    "generate",
+    "load",
+    "lossless",
+    "rules",
+    "stream",
+    "tabular",
+    "to_html",
+]
+
+# Where each lazy name lives: "module:name", or the module alone where the name stands for it.
+_HOMES = {
+    "AdaptiveGamma": "specviz.drafters.draft_model:AdaptiveGamma",
+    "Draft": "specviz.core.contract:Draft",
+    "DraftModel": "specviz.drafters.draft_model:DraftModel",
+    "Pair": "specviz.models.pair:Pair",
+    "Sampling": "specviz.core.contract:Sampling",
+    "Trace": "specviz.core.trace:Trace",
+    "figures": "specviz.figures",
+    "generate": "specviz.decoding.api:generate",
+    "load": "specviz.models.load:load",
+    "lossless": "specviz.lossless",
+    "rules": "specviz.core.rules",
+    "stream": "specviz.decoding.api:stream",
+    "tabular": "specviz.core.tabular",
+    "to_html": "specviz.figures.page:to_html",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'specviz' has no attribute {name!r}")
+    module, _, attribute = _HOMES[name].partition(":")
+    value = import_module(module)
+    if attribute:
+        value = getattr(value, attribute)
+    globals()[name] = value  # the next look-up does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
