@@ -1,0 +1,1 @@
+"""The evidence and the algorithm's rules, without a model: numpy only, imports nothing of ours."""

@@ -1,0 +1,259 @@
+"""What the parts of speculative decoding promise each other.
+
+The names are those of Leviathan et al. (2023): the *target* has the law ``p``, the *draft* the
+law ``q``. One sequence at a time: every array below belongs to one continuation.
+
+The one promise
+---------------
+``q`` is the law that was *used* to draw a proposal, given its earlier siblings, after every
+sampling setting; never one reconstructed afterwards. A deterministic choice has a one-hot law.
+Whether a node exists may depend on its ancestors and earlier siblings, never on its own token
+(only one-hot nodes may be pruned or re-ranked).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from specviz.core.draws import Draws
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+ROOT = -1
+"""The parent of a first proposal: the last token of the text so far."""
+
+
+class DraftContractError(RuntimeError):
+    """A drafter broke its promise: it proposed what its own law says is impossible."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How logits become a law; the same for target and draft.
+
+    Parameters
+    ----------
+    temperature : float
+        Logits are divided by it. 0 is greedy: all mass on the largest logit.
+    top_k : int
+        Keep the k most likely tokens; 0 keeps all.
+    top_p : float
+        Keep the smallest set of most likely tokens whose mass reaches ``top_p``; 1 keeps all.
+    min_p : float
+        Drop tokens less likely than ``min_p`` times the most likely one; 0 keeps all.
+    repetition_penalty : float
+        Divide positive (multiply negative) logits of tokens already in the text; 1 changes nothing.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a setting is out of range, in one sentence that names it.
+
+    Examples
+    --------
+    >>> Sampling(temperature=0.8, top_k=50).temperature
+    0.8
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+
+    def __post_init__(self) -> None:
+        def number(name: str) -> float:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+                raise TypeError(f"{name} must be a number, got {value!r}")
+            return float(value)
+
+        if not 0.0 <= number("temperature") < np.inf:
+            raise ValueError(
+                f"temperature must be 0 (greedy) or a finite positive number, "
+                f"got {self.temperature!r}"
+            )
+        if number("top_k") < 0 or self.top_k != int(self.top_k):
+            raise ValueError(
+                f"top_k must be a whole number >= 1, or 0 to keep all tokens, got {self.top_k!r}"
+            )
+        if not 0.0 < number("top_p") <= 1.0:
+            raise ValueError(
+                f"top_p must be above 0 and at most 1 (1 keeps all tokens), got {self.top_p!r}"
+            )
+        if not 0.0 <= number("min_p") <= 1.0:
+            raise ValueError(f"min_p must be between 0 and 1, got {self.min_p!r}")
+        if not 0.0 < number("repetition_penalty") < np.inf:
+            raise ValueError(
+                f"repetition_penalty must be a finite number above 0 (1 changes nothing), "
+                f"got {self.repetition_penalty!r}"
+            )
+
+    @property
+    def greedy(self) -> bool:
+        """Whether every law is one-hot."""
+        return self.temperature == 0
+
+
+@dataclass
+class Draft:
+    """What a drafter proposes in one round: a chain, or a tree, of ``n`` nodes.
+
+    Parameters
+    ----------
+    tokens : IntArray
+        ``(n,)`` proposed ids, parents before children, siblings in the order they were drawn.
+    parent : IntArray
+        ``(n,)`` index of each node's parent, -1 for the root; a chain has ``parent[i] = i - 1``.
+    q : FloatArray
+        ``(m, vocab)`` the laws that are not one-hot, float64, each summing to 1.
+    q_row : IntArray
+        ``(n,)`` row of ``q`` for node i, or -1: node i was a deterministic choice (one-hot law).
+    """
+
+    tokens: IntArray
+    parent: IntArray
+    q: FloatArray
+    q_row: IntArray
+    _children: dict[int, list[int]] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        for node, parent in enumerate(self.parent.tolist()):
+            if not ROOT <= parent < node:
+                raise DraftContractError(
+                    f"node {node} has parent {parent}; a parent must come before its children"
+                )
+            self._children.setdefault(parent, []).append(node)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @classmethod
+    def empty(cls, vocab_size: int) -> Draft:
+        """No proposal: the round is an ordinary step of the target."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(none, none.copy(), np.zeros((0, vocab_size)), none.copy())
+
+    @classmethod
+    def chain(cls, tokens: Sequence[int], q: FloatArray | None, vocab_size: int) -> Draft:
+        """Return one token after another; ``q`` is ``(n, vocab)``, or None for one-hot choices."""
+        n = len(tokens)
+        rows = np.full(n, -1) if q is None else np.arange(n)
+        laws = np.zeros((0, vocab_size)) if q is None else q
+        ids = np.asarray(tokens, dtype=np.int64)
+        return cls(ids, np.arange(n, dtype=np.int64) - 1, laws, rows.astype(np.int64))
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether no node has a sibling."""
+        return bool(np.all(self.parent == np.arange(len(self)) - 1))
+
+    def children(self, node: int) -> list[int]:
+        """Return the proposals that follow ``node`` (-1: the text), in the order drawn."""
+        return self._children.get(node, [])
+
+    def law(self, node: int, vocab_size: int) -> FloatArray:
+        """Return q for ``node``: ``(vocab,)`` the law it was drawn from, one-hot if chosen."""
+        if self.q_row[node] >= 0:
+            return self.q[self.q_row[node]]
+        one_hot = np.zeros(vocab_size)
+        one_hot[self.tokens[node]] = 1.0
+        return one_hot
+
+    def path(self, node: int) -> list[int]:
+        """Return the nodes from the root to ``node``, inclusive."""
+        nodes = []
+        while node != ROOT:
+            nodes.append(node)
+            node = int(self.parent[node])
+        return nodes[::-1]
+
+    def depths(self) -> IntArray:
+        """Return ``(n,)``: 0 for the first proposed position."""
+        depth = np.zeros(len(self), dtype=np.int64)
+        for node, parent in enumerate(self.parent.tolist()):
+            depth[node] = 0 if parent == ROOT else depth[parent] + 1
+        return depth
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a drafter may look at when it proposes.
+
+    Parameters
+    ----------
+    tokens : IntArray
+        ``(length,)`` the text so far: the prompt and everything emitted.
+    room : int
+        How many proposals on one path can still be used; never propose deeper.
+    sampling : Sampling
+        The settings that turn the drafter's logits into ``q``.
+    stop_ids : frozenset of int
+        Tokens that end the text; nothing need be proposed after one.
+    """
+
+    tokens: IntArray
+    room: int
+    sampling: Sampling
+    stop_ids: frozenset[int] = frozenset()
+
+
+@runtime_checkable
+class Target(Protocol):
+    """A model with a cache: scores many tokens in one pass, and can take the last ones back."""
+
+    vocab_size: int
+    context_length: int | None
+    length: int
+    """How many tokens the cache holds."""
+
+    def begin(self) -> None:
+        """Forget everything."""
+        ...
+
+    def verify(self, pending: IntArray, draft: Draft) -> NDArray[Any]:
+        """Feed ``pending`` then the draft's nodes in **one** pass.
+
+        Returns logits ``(1 + n, vocab)``: row 0 follows the last pending token, row ``1 + i``
+        follows node i (it saw only its ancestors). ``n`` may be 0.
+        """
+        ...
+
+    def keep(self, path: Sequence[int]) -> None:
+        """Roll the last ``verify`` back to its pending tokens and the nodes in ``path``."""
+        ...
+
+
+@runtime_checkable
+class Drafter(Protocol):
+    """Proposes; knows nothing of the verdict until :meth:`commit`."""
+
+    name: str
+
+    def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
+        """Get ready for a new text; ``pair`` holds the models."""
+        ...
+
+    def propose(self, context: Context, draws: Draws) -> Draft:
+        """Propose at most ``context.room`` tokens deep."""
+        ...
+
+    def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
+        """Learn which nodes were accepted and what was emitted; roll own caches back."""
+        ...
+
+    @property
+    def cache_length(self) -> int:
+        """How many tokens the drafter's own cache holds (0 if it has none)."""
+        ...
+
+    def settings(self) -> dict[str, Any]:
+        """Return what is needed to say in a trace which drafter this was (plain JSON values)."""
+        ...
