@@ -69,9 +69,11 @@ def laws(
         if sampling.temperature != 1.0:
             scores /= sampling.temperature
     if 0 < sampling.top_k < scores.shape[1]:
-        _keep_largest(scores, np.full(len(scores), int(sampling.top_k)))
+        for row in scores:
+            _top_k(row, int(sampling.top_k))
     if sampling.top_p < 1.0:
-        _keep_largest(scores, _nucleus_sizes(scores, sampling.top_p))
+        for row in scores:
+            _top_p(row, sampling.top_p)
     weights = np.exp(scores, out=scores)  # (n, vocab), the largest is 1
     if sampling.min_p > 0.0:
         weights[weights < sampling.min_p] = 0.0
@@ -151,27 +153,26 @@ def _one_hot(scores: FloatArray) -> FloatArray:
     return law
 
 
-def _keep_largest(scores: FloatArray, sizes: IntArray) -> None:
-    """Set all but the ``sizes[i]`` largest of row i to -inf; among equals the lowest ids stay."""
-    vocab = scores.shape[1]
-    for row, size in zip(scores, sizes.tolist(), strict=True):
-        if size >= vocab:
-            continue
-        smallest = np.partition(row, vocab - size)[vocab - size]  # of those kept
-        equal = np.flatnonzero(row == smallest)
-        spare = size - int(np.count_nonzero(row > smallest))
-        row[row < smallest] = -np.inf
-        row[equal[spare:]] = -np.inf
+def _top_k(row: FloatArray, k: int) -> None:
+    """Keep exactly the k largest of a row."""
+    kept = np.partition(row, len(row) - k)[len(row) - k :]  # (k,), the smallest of them first
+    _keep_largest(row, kept[0], spare=int(np.count_nonzero(kept == kept[0])))
 
 
-def _nucleus_sizes(scores: FloatArray, top_p: float) -> IntArray:
-    """Return ``(n,)``: how many of the most likely tokens it takes to reach the mass ``top_p``.
+def _top_p(row: FloatArray, mass: float) -> None:
+    """Keep the smallest set of largest logits that reaches ``mass``.
 
-    The token that crosses the threshold is kept, so it is always at least one (Holtzman et al.
+    The token that crosses the threshold is kept, so there is always at least one (Holtzman et al.
     2020, The curious case of neural text degeneration, eq. 2).
     """
-    sizes = np.ones(len(scores), dtype=np.int64)
-    for i, row in enumerate(scores):
-        mass = np.exp(np.sort(row[row > -np.inf])[::-1]).cumsum()  # most likely first
-        sizes[i] = 1 + np.searchsorted(mass[:-1], top_p * mass[-1], side="left")
-    return sizes
+    ordered = np.sort(row[row > -np.inf])[::-1]  # most likely first
+    reached = np.exp(ordered).cumsum()
+    size = 1 + int(np.searchsorted(reached[:-1], mass * reached[-1], side="left"))
+    smallest = ordered[size - 1]
+    _keep_largest(row, smallest, spare=int(np.count_nonzero(ordered[:size] == smallest)))
+
+
+def _keep_largest(row: FloatArray, smallest: float, spare: int) -> None:
+    """Set what is below ``smallest`` to -inf, and all that equal it but the first ``spare`` ids."""
+    row[np.flatnonzero(row == smallest)[spare:]] = -np.inf
+    row[row < smallest] = -np.inf
