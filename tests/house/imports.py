@@ -18,6 +18,8 @@ PACKAGE = "specviz"
 READERS = ("lossless", "theory", "figures", "player")  # to the right of the trace
 MODEL_ROOMS = frozenset({"models", "decoding", "drafters"})
 DRAFTERS_MAY_USE = frozenset({"target", "cache", "distributions"})  # modules of decoding
+# Where core may go without: (file, function) and the optional library it asks for there.
+OPTIONAL: dict[tuple[str, str | None], str] = {("core/trace.py", "to_frame"): "pandas"}
 HEAVY = frozenset({"accelerate", "safetensors", "tokenizers", "torch", "torchao", "transformers"})
 
 # Our own rooms that each room may import (itself is always allowed).
@@ -151,6 +153,8 @@ def _judge(relative: Path, item: Import) -> str | None:
         return None
     reader = room in READERS
     if top != PACKAGE:
+        if OPTIONAL.get((relative.as_posix(), item.function)) == top:
+            return None
         return _judge_foreign(room, top, item, reader)
 
     parts = item.module.split(".")
