@@ -184,6 +184,10 @@ class Table:
             data[self._size : stop] = values.get(name, self._fill[name])
         self._size = stop
 
+    def truncate(self, rows: int) -> None:
+        """Forget every row after the first ``rows``."""
+        self._size = min(self._size, rows)
+
     def replace(self, name: str, values: NDArray[Any]) -> None:
         """Put a whole column in place (when a file is read)."""
         self._data[name] = values

@@ -230,12 +230,21 @@ class Target(Protocol):
         """Roll the last ``verify`` back to its pending tokens and the nodes in ``path``."""
         ...
 
+    def crop(self, length: int) -> None:
+        """Forget every token after the first ``length``."""
+        ...
+
 
 @runtime_checkable
 class Drafter(Protocol):
     """Proposes; knows nothing of the verdict until :meth:`commit`."""
 
     name: str
+
+    @property
+    def gamma(self) -> int:
+        """How deep it proposes now, where there is room."""
+        ...
 
     def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
         """Get ready for a new text; ``pair`` holds the models."""

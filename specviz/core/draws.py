@@ -74,8 +74,11 @@ Event = Accepting | Choosing | Racing
 class Draws(Protocol):
     """The only source of randomness that rules and drafters see."""
 
-    round: int
     log: list[Event]
+
+    def begin_round(self, index: int) -> None:
+        """Go on to a round: its number enters the keys, its log starts empty."""
+        ...
 
     def accept(self, probability: float, position: int, node: int) -> bool:
         """Return True with the given probability."""
@@ -155,6 +158,11 @@ class Sampler:
         self.sequence = checked_seed(sequence, "sequence")
         self.round = 0
         self.log: list[Event] = []
+
+    def begin_round(self, index: int) -> None:
+        """Go on to a round: its number enters the keys, its log starts empty."""
+        self.round = index
+        self.log = []
 
     def uniform(self, purpose: Purpose, position: int, node: int = 0) -> float:
         """Return the number behind a draw of this round, whether or not it was looked at."""

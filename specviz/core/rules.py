@@ -55,6 +55,8 @@ class Rule:
         Whether it can judge several candidates at one position.
     same_text : bool
         Whether the text is token for token the target-only text at the same seed.
+    compares_u : bool
+        Whether it compares a uniform with the acceptance probability.
     acceptance_means : str
         What the recorded acceptance probability of a node is.
     verify : callable
@@ -68,6 +70,7 @@ class Rule:
     lossless: bool
     trees: bool
     same_text: bool
+    compares_u: bool
     acceptance_means: str
     verify: VerifyFn
     acceptance: AcceptanceFn
@@ -189,7 +192,10 @@ def greedy(draft: Draft, p: Any, draws: Draws, start: int) -> Verdict:
 def own_probability(draft: Draft, p: Any) -> FloatArray:
     """Return p(x) for every node: how likely the target's own token is to be the proposal."""
     return np.array(
-        [float(p[int(parent) + 1][int(x)]) for x, parent in zip(draft.tokens, draft.parent)],
+        [
+            float(p[int(parent) + 1][int(x)])
+            for x, parent in zip(draft.tokens, draft.parent, strict=True)
+        ],
         dtype=np.float64,
     )
 
@@ -199,7 +205,7 @@ def is_argmax(draft: Draft, p: Any) -> FloatArray:
     return np.array(
         [
             float(int(p[int(parent) + 1].argmax()) == int(x))
-            for x, parent in zip(draft.tokens, draft.parent)
+            for x, parent in zip(draft.tokens, draft.parent, strict=True)
         ],
         dtype=np.float64,
     )
@@ -213,6 +219,7 @@ RULES: dict[str, Rule] = {
             lossless=True,
             trees=True,
             same_text=False,
+            compares_u=True,
             acceptance_means="min(1, p(x)/q(x)), p being the residual of earlier siblings",
             verify=rejection,
             acceptance=rejection_acceptance,
@@ -222,6 +229,7 @@ RULES: dict[str, Rule] = {
             lossless=True,
             trees=True,
             same_text=True,
+            compares_u=False,
             acceptance_means="1 if x is the target's most likely token, else 0",
             verify=greedy,
             acceptance=is_argmax,
@@ -231,6 +239,7 @@ RULES: dict[str, Rule] = {
             lossless=True,
             trees=True,
             same_text=True,
+            compares_u=False,
             acceptance_means="p(x), the chance that the target's own draw is x",
             verify=match,
             acceptance=own_probability,
@@ -240,6 +249,7 @@ RULES: dict[str, Rule] = {
             lossless=True,
             trees=False,
             same_text=True,
+            compares_u=False,
             acceptance_means="p(x), before the noise shared by draft and target is taken in",
             verify=match,
             acceptance=own_probability,

@@ -154,6 +154,10 @@ class TabularSession:
         self._cache = self._cache[: self._pending] + [int(self._draft.tokens[i]) for i in path]
         self._draft = None
 
+    def crop(self, length: int) -> None:
+        """Forget every token after the first ``length``."""
+        self._cache, self._draft = self._cache[:length], None
+
 
 @dataclass
 class TabularPair:
@@ -206,6 +210,10 @@ class TabularPair:
     def decode(self, ids: Iterable[int]) -> str:
         """Return the words of ``ids``, one after another."""
         return "".join(self._word(int(i)) for i in ids)
+
+    def pieces(self, ids: Iterable[int]) -> list[str]:
+        """Return the text of each token; joined they are ``decode(ids)``."""
+        return [self._word(int(i)) for i in ids]
 
     def token_strings(self, ids: Iterable[int]) -> dict[int, str]:
         """Return what to show for each id."""

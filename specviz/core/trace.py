@@ -77,7 +77,7 @@ class Trace:
         return ids[np.argsort(of_round, kind="stable")].astype(np.int64)
 
     def round_tokens(self, index: int) -> IntArray:
-        """``(emitted,)`` ids that one round added to the text."""
+        """Return ``(emitted,)``: the ids that one round added to the text."""
         where = self.node_slice(index)
         kept = self.node_table["token"][where][self.node_table["emitted"][where] == 1]
         closing = self.round_table["closing_token"][index : index + 1]
@@ -129,9 +129,14 @@ class Trace:
         return slice(start, start + int(counts[index]))
 
     def append(self, round_values: Mapping[str, Any], node_values: Mapping[str, Any]) -> None:
-        """Add a round (used while decoding)."""
-        self.node_table.append(int(round_values["nodes"]), node_values)
-        self.round_table.append(1, round_values)
+        """Add a round (used while decoding): its nodes and itself, or nothing."""
+        before = len(self.node_table)
+        try:
+            self.node_table.append(int(round_values["nodes"]), node_values)
+            self.round_table.append(1, round_values)
+        except BaseException:
+            self.node_table.truncate(before)
+            raise
 
     def check(self) -> Replay:
         """Replay every decision on what was recorded.

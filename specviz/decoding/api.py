@@ -1,0 +1,261 @@
+"""``generate`` and ``stream``: from what a person types to rounds of the loop, all on record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from time import perf_counter
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from specviz.core.contract import Drafter, Sampling
+from specviz.core.draws import Sampler
+from specviz.core.rules import Rule
+from specviz.core.trace import Trace
+from specviz.core.views import Round
+from specviz.decoding.arguments import (
+    checked_count,
+    checked_pair,
+    checked_stop,
+    choose_drafter,
+    choose_rule,
+)
+from specviz.decoding.loop import Happened, rounds
+from specviz.decoding.provenance import provenance
+from specviz.decoding.record import record
+from specviz.decoding.stopping import Stopping
+from specviz.decoding.target import open_session
+
+
+class Stream(Iterator[Round]):
+    """A run in progress: iterate over its rounds as they happen; ``trace`` grows along.
+
+    Made by :func:`stream`. Closing it, an interrupt or an error keeps what was recorded.
+    """
+
+    def __init__(
+        self,
+        pair: Any,
+        trace: Trace,
+        happening: Iterator[Happened],
+        stopping: Stopping,
+        rule: Rule,
+        draws: Sampler,
+    ) -> None:
+        self.trace = trace
+        self._pair = pair
+        self._happening = happening
+        self._stopping = stopping
+        self._rule = rule
+        self._draws = draws
+        self._show(trace.prompt)
+
+    def __next__(self) -> Round:
+        """Run one round and return its view.
+
+        Raises
+        ------
+        StopIteration
+            When the text has ended.
+        """
+        try:
+            happened = next(self._happening)
+            self._record(happened)
+            return self.trace.rounds[-1]
+        except StopIteration:
+            self._finish(self._stopping.reason)
+            raise
+        except KeyboardInterrupt:
+            self.trace.meta["interrupted"] = True
+            self._finish("interrupted")
+            raise
+        except Exception as error:
+            self._finish("error")
+            error.trace = self.trace  # type: ignore[attr-defined]
+            error.add_note("The trace up to here is in this exception's .trace")
+            raise
+
+    def close(self) -> None:
+        """End the run early; the trace keeps what was recorded."""
+        if self.trace.finish_reason is None:
+            self.trace.meta["interrupted"] = True
+            self._finish("interrupted")
+        self._happening = iter(())
+
+    def _record(self, happened: Happened) -> None:
+        started = perf_counter()
+        round_values, node_values = record(self.trace, happened, self._rule, self._draws)
+        round_values["other_seconds"] += perf_counter() - started
+        self.trace.append(round_values, node_values)
+        shown = [round_values["closing_ids"], [round_values["closing_token"]]]
+        shown += [node_values[name].ravel() for name in ("top_ids", "residual_ids", "own_token")]
+        self._show(ids for some in shown for ids in some)
+
+    def _show(self, ids: Any) -> None:
+        """Remember the display strings of tokens not seen before."""
+        new = {int(i) for i in ids} - self.trace.strings.keys() - {-1}
+        if new:
+            self.trace.strings.update(self._pair.token_strings(sorted(new)))
+
+    def _finish(self, reason: str | None) -> None:
+        trace = self.trace
+        if trace.finish_reason is None:
+            trace.meta["finish_reason"] = reason
+        trace.prompt_pieces = self._pair.pieces(trace.prompt)
+        trace.pieces = self._pair.pieces(trace.tokens)
+
+
+def stream(
+    pair: Any,
+    prompt: Any = None,
+    *,
+    messages: Sequence[dict[str, str]] | None = None,
+    gamma: Any = None,
+    drafter: Drafter | None = None,
+    verify: str | None = None,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    repetition_penalty: float = 1.0,
+    max_new_tokens: int = 128,
+    stop: str | Sequence[str] = (),
+    seed: int = 0,
+    sequence: int = 0,
+    k: int = 10,
+    full_laws: bool = False,
+) -> Stream:
+    """Decode round by round: the arguments of :func:`generate`, rounds as they happen.
+
+    Returns
+    -------
+    Stream
+        An iterator of :class:`~specviz.core.views.Round`; its ``trace`` grows along.
+
+    Examples
+    --------
+    >>> for round in sv.stream(pair, "Once upon a time"):  # doctest: +SKIP
+    ...     print(round.index, round.tokens)
+    """
+    pair = checked_pair(pair)
+    sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
+    rule = choose_rule(verify, sampling)
+    drafter = choose_drafter(pair, drafter, gamma, rule)
+    draws = Sampler(seed, sequence)
+    longest = checked_count("max_new_tokens", max_new_tokens, at_least=0)
+    kept = checked_count("k", k, at_least=1)
+    strings = checked_stop(stop)
+    ids = pair.encode(prompt, messages=messages)
+    target = open_session(pair.target, pair.vocab_size)
+    context = target.context_length
+    if context is not None and len(ids) >= context:
+        raise ValueError(
+            f"prompt has {len(ids)} tokens, but the target's context is {context} and at least "
+            f"one must be left to emit: shorten it to {context - 1}"
+        )
+    if context is not None and drafter.gamma >= context:
+        raise ValueError(
+            f"gamma is {drafter.gamma}, but the target's context is {context}: it must be smaller"
+        )
+    target.begin()
+    drafter.begin(pair, target, ids)
+    stopping = Stopping(len(ids), longest, context, pair.stop_ids, strings, pair.decode)
+    meta = provenance(
+        pair, drafter, rule, sampling, seed=draws.seed, sequence=draws.sequence,
+        max_new_tokens=longest, stop=list(strings),
+    )  # fmt: skip
+    trace = Trace(meta, ids, kept, pair.vocab_size if full_laws else 0)
+    happening = rounds(
+        target, drafter, rule, ids, sampling=sampling, draws=draws, stopping=stopping
+    )
+    return Stream(pair, trace, happening, stopping, rule, draws)
+
+
+def generate(
+    pair: Any,
+    prompt: Any = None,
+    *,
+    messages: Sequence[dict[str, str]] | None = None,
+    gamma: Any = None,
+    drafter: Drafter | None = None,
+    verify: str | None = None,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    repetition_penalty: float = 1.0,
+    max_new_tokens: int = 128,
+    stop: str | Sequence[str] = (),
+    seed: int = 0,
+    sequence: int = 0,
+    k: int = 10,
+    full_laws: bool = False,
+    progress: bool = True,
+) -> Trace:
+    """Decode speculatively and record every step.
+
+    Parameters
+    ----------
+    pair : Pair
+        Target, draft and tokenizer (:func:`specviz.load`, :class:`specviz.Pair`).
+    prompt : str or sequence of int
+        The text to continue, or its token ids.
+    messages : list of dict, optional
+        A chat instead of a prompt, for tokenizers with a chat template.
+    gamma : int or AdaptiveGamma, optional
+        Tokens the draft proposes per round; 0 is target-only decoding with the same trace type.
+        4 by default. It belongs to the drafter: give it there or here, not twice.
+    drafter : Drafter, optional
+        What proposes; the pair's draft model by default.
+    verify : str, optional
+        The rule: "rejection" (default), "greedy" (default at temperature 0), "match", "coupled".
+    temperature, top_k, top_p, min_p, repetition_penalty
+        Shape target law p and draft law q alike (:class:`~specviz.core.contract.Sampling`).
+    max_new_tokens : int
+        How many tokens to emit at most; the target's context is never passed either.
+    stop : str or sequence of str
+        Strings that end the text; the token that completes one is the last.
+    seed, sequence : int
+        Key of every draw. Other sequences of the same seed are independent.
+    k : int
+        How many alternatives to keep of every law.
+    full_laws : bool
+        Keep whole laws too (much larger).
+    progress : bool
+        Show a progress bar on runs of over two seconds.
+
+    Returns
+    -------
+    Trace
+        Ctrl-C returns what was recorded so far, with ``interrupted=True``; an exception in
+        mid-run carries it as ``.trace``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For wrong input, in one sentence, before any model runs.
+
+    Examples
+    --------
+    >>> from specviz.core.tabular import TabularModel, TabularPair
+    >>> pair = TabularPair(TabularModel([0.5, 0.5]), TabularModel([0.9, 0.1]))
+    >>> trace = generate(pair, [0], gamma=2, max_new_tokens=5, seed=1)
+    >>> len(trace.tokens)
+    5
+    """
+    running = stream(
+        pair, prompt, messages=messages, gamma=gamma, drafter=drafter, verify=verify,
+        temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
+        repetition_penalty=repetition_penalty, max_new_tokens=max_new_tokens, stop=stop,
+        seed=seed, sequence=sequence, k=k, full_laws=full_laws,
+    )  # fmt: skip
+    with tqdm(
+        total=max_new_tokens, unit="token", desc="decoding", delay=2, leave=False,
+        disable=not progress,
+    ) as bar:  # fmt: skip
+        try:
+            for round_view in running:
+                bar.update(len(round_view.tokens))
+        except KeyboardInterrupt:
+            pass  # the trace says so: interrupted=True
+    return running.trace

@@ -1,0 +1,95 @@
+"""What a person typed, checked before any model runs: one sentence that says what would work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from specviz.core.contract import Drafter, Sampling
+from specviz.core.rules import Rule, get_rule
+
+DEFAULT_GAMMA = 4
+NEEDED = ("target", "encode", "decode", "pieces", "token_strings", "vocab_size", "stop_ids")
+
+
+def checked_pair(pair: Any) -> Any:
+    """Return the pair, or say how to get one."""
+    missing = [name for name in NEEDED if not hasattr(pair, name)]
+    if missing:
+        raise TypeError(
+            f"pair must be a specviz.Pair (from specviz.load() or specviz.Pair(target=…)), "
+            f"got {type(pair).__name__}"
+        )
+    return pair
+
+
+def checked_count(name: str, value: Any, at_least: int) -> int:
+    """Return a whole number that is large enough."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name} must be a whole number >= {at_least}, got {value!r}")
+    if value < at_least:
+        raise ValueError(f"{name} must be >= {at_least}, got {value}")
+    return int(value)
+
+
+def checked_stop(stop: Any) -> tuple[str, ...]:
+    """Return the stop strings as a tuple."""
+    strings = (stop,) if isinstance(stop, str) else stop
+    if not isinstance(strings, Sequence) or not all(isinstance(s, str) for s in strings):
+        raise TypeError(f"stop must be a string or a list of strings, got {stop!r}")
+    if any(not s for s in strings):
+        raise ValueError("stop must not hold an empty string: every text contains it")
+    return tuple(strings)
+
+
+def choose_rule(verify: Any, sampling: Sampling) -> Rule:
+    """Return the rule asked for; "greedy" by default at temperature 0, else "rejection"."""
+    if verify is None:
+        verify = "greedy" if sampling.greedy else "rejection"
+    if not isinstance(verify, str):
+        raise TypeError(f"verify must be the name of a rule, got {verify!r}")
+    rule = get_rule(verify)
+    if rule.name == "greedy" and not sampling.greedy:
+        raise ValueError(
+            f"verify='greedy' needs temperature=0, got temperature={sampling.temperature}; "
+            f"use verify='rejection' or 'match' to sample"
+        )
+    return rule
+
+
+def choose_drafter(pair: Any, drafter: Any, gamma: Any, rule: Rule) -> Drafter:
+    """Return the drafter asked for, or the pair's draft model with ``gamma`` tokens a round."""
+    from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, checked_gamma
+    from specviz.drafters.target_only import TargetOnly
+
+    if drafter is not None and gamma is not None:
+        raise ValueError(
+            f"gamma={gamma!r} is given twice: it belongs to the drafter, so write "
+            f"drafter={type(drafter).__name__}(gamma={gamma!r}) and leave gamma out"
+        )
+    coupled = rule.name == "coupled"
+    if drafter is not None:
+        if not isinstance(drafter, Drafter):
+            raise TypeError(
+                f"drafter must be a specviz drafter such as DraftModel(gamma=4), got {drafter!r}"
+            )
+        if coupled != (getattr(drafter, "noise", "draft") == "target"):
+            raise ValueError(
+                "verify='coupled' and DraftModel(noise='target') belong together: the draft must "
+                "race with the target's noise, and only this rule is exact when it does"
+            )
+        return drafter
+    if gamma is None:
+        gamma = DEFAULT_GAMMA
+    if not isinstance(gamma, AdaptiveGamma):
+        gamma = checked_gamma(gamma)
+    if gamma == 0:
+        return TargetOnly()
+    if pair.draft is None:
+        raise ValueError(
+            "the pair has no draft model: load one with draft=…, give a drafter=, "
+            "or pass gamma=0 for target-only decoding"
+        )
+    return DraftModel(gamma, noise="target" if coupled else "draft")
