@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from specviz.core import rules, tabular
     from specviz.core.contract import Draft, Sampling
     from specviz.core.trace import Trace
-    from specviz.decoding.api import generate, stream
+    from specviz.api.generate import generate, stream
     from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
     from specviz.figures.page import to_html
     from specviz.models.load import load
@@ -55,11 +55,11 @@ _HOMES = {
     "Sampling": "specviz.core.contract:Sampling",
     "Trace": "specviz.core.trace:Trace",
     "figures": "specviz.figures",
-    "generate": "specviz.decoding.api:generate",
+    "generate": "specviz.api.generate:generate",
     "load": "specviz.models.load:load",
     "lossless": "specviz.lossless",
     "rules": "specviz.core.rules",
-    "stream": "specviz.decoding.api:stream",
+    "stream": "specviz.api.generate:stream",
     "tabular": "specviz.core.tabular",
     "to_html": "specviz.figures.page:to_html",
 }

@@ -31,6 +31,7 @@ MAY_IMPORT: dict[str, frozenset[str] | None] = {
     "drafters": frozenset({"core", "models", "decoding"}),
     **{room: frozenset({"core", *READERS[:i]}) for i, room in enumerate(READERS)},
     "models/training": None,
+    "api": None,
     "scale": None,
     "bench": None,
     "cli": None,

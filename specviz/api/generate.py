@@ -13,7 +13,7 @@ from specviz.core.draws import Sampler
 from specviz.core.rules import Rule
 from specviz.core.trace import Trace
 from specviz.core.views import Round
-from specviz.decoding.arguments import (
+from specviz.api.arguments import (
     checked_count,
     checked_pair,
     checked_stop,
@@ -21,7 +21,7 @@ from specviz.decoding.arguments import (
     choose_rule,
 )
 from specviz.decoding.loop import Happened, rounds
-from specviz.decoding.provenance import provenance
+from specviz.api.provenance import provenance
 from specviz.decoding.record import record
 from specviz.decoding.stopping import Stopping
 from specviz.decoding.target import open_session

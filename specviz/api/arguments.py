@@ -9,6 +9,8 @@ import numpy as np
 
 from specviz.core.contract import Drafter, Sampling
 from specviz.core.rules import Rule, get_rule
+from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, checked_gamma
+from specviz.drafters.target_only import TargetOnly
 
 DEFAULT_GAMMA = 4
 NEEDED = ("target", "encode", "decode", "pieces", "token_strings", "vocab_size", "stop_ids")
@@ -61,9 +63,6 @@ def choose_rule(verify: Any, sampling: Sampling) -> Rule:
 
 def choose_drafter(pair: Any, drafter: Any, gamma: Any, rule: Rule) -> Drafter:
     """Return the drafter asked for, or the pair's draft model with ``gamma`` tokens a round."""
-    from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, checked_gamma
-    from specviz.drafters.target_only import TargetOnly
-
     if drafter is not None and gamma is not None:
         raise ValueError(
             f"gamma={gamma!r} is given twice: it belongs to the drafter, so write "

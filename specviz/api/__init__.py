@@ -1,0 +1,1 @@
+"""What a person types, checked and put together: ``generate`` and ``stream``."""
