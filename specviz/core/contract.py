@@ -163,7 +163,7 @@ class Draft:
         """Return q for ``node``: ``(vocab,)`` the law it was drawn from, one-hot if chosen."""
         if self.q_row[node] >= 0:
             return self.q[self.q_row[node]]
-        one_hot = np.zeros(vocab_size)
+        one_hot = self.q[:0].sum(axis=0)  # (vocab,) zeros, of the same kind of array as q
         one_hot[self.tokens[node]] = 1.0
         return one_hot
 

@@ -180,7 +180,7 @@ class Sampler:
     ) -> int:
         """Return a token by inverse CDF in float64, over token ids in order."""
         u = self.uniform(purpose, position, node)
-        cdf = np.cumsum(law, dtype=np.float64)  # (vocab,)
+        cdf = np.cumsum(np.asarray(law, dtype=np.float64))  # (vocab,)
         token = invert(cdf, u)
         low = float(cdf[token - 1]) if token else 0.0
         self.log.append(

@@ -79,7 +79,7 @@ def uniform(
     >>> uniform(0, 0, 1, 7, 2, 3) == float(uniforms(0, 0, 1, 7, 2, np.arange(4))[3])
     True
     """
-    counter = (purpose, position, round_index, lane)
+    counter = (int(purpose), int(position), int(round_index), int(lane))  # numpy's would overflow
     high, low, _, _ = philox(counter, (seed & MASK, sequence & MASK))
     return float(_unit(high, low))
 
