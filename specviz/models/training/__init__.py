@@ -1,0 +1,1 @@
+"""The recipe of the bundled models: corpus, tokenizer, training, measures and cards."""
