@@ -19,10 +19,10 @@ from specviz._version import __version__
 
 if TYPE_CHECKING:
     from specviz import figures, lossless
+    from specviz.api.generate import generate, stream
     from specviz.core import rules, tabular
     from specviz.core.contract import Draft, Sampling
     from specviz.core.trace import Trace
-    from specviz.api.generate import generate, stream
     from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
     from specviz.figures.page import to_html
     from specviz.models.load import load

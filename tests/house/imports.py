@@ -16,7 +16,7 @@ from pathlib import Path
 
 PACKAGE = "specviz"
 READERS = ("lossless", "theory", "figures", "player")  # to the right of the trace
-MODEL_ROOMS = frozenset({"models", "decoding", "drafters"})
+MODEL_ROOMS = frozenset({"models", "decoding", "drafters", "api"})
 DRAFTERS_MAY_USE = frozenset({"target", "cache", "distributions"})  # modules of decoding
 # Where core may go without: (file, function) and the optional library it asks for there.
 OPTIONAL: dict[tuple[str, str | None], str] = {("core/trace.py", "to_frame"): "pandas"}
@@ -29,9 +29,9 @@ MAY_IMPORT: dict[str, frozenset[str] | None] = {
     "models": frozenset({"core"}),
     "decoding": frozenset({"core", "models"}),
     "drafters": frozenset({"core", "models", "decoding"}),
+    "api": frozenset({"core", "models", "decoding", "drafters"}),
     **{room: frozenset({"core", *READERS[:i]}) for i, room in enumerate(READERS)},
     "models/training": None,
-    "api": None,
     "scale": None,
     "bench": None,
     "cli": None,
