@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specviz.core.contract import ROOT, Draft, FloatArray, IntArray, Sampling
+from specviz.core.contract import FloatArray, IntArray, Sampling
 
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -35,8 +35,8 @@ def laws(
         The settings.
     histories : sequence of IntArray, optional
         For each row, the token ids its repetition penalty looks back on: the prompt, what was
-        emitted, and that row's own ancestors in the draft (see :func:`node_histories`).
-        Needed only if ``sampling.repetition_penalty`` is not 1.
+        emitted, and that row's own ancestors in the draft. Needed only if
+        ``sampling.repetition_penalty`` is not 1.
 
     Returns
     -------
@@ -79,34 +79,6 @@ def laws(
         weights[weights < sampling.min_p] = 0.0
     weights /= weights.sum(axis=1, keepdims=True)
     return weights
-
-
-def node_histories(text: IntArray, draft: Draft) -> list[IntArray]:
-    """Return what each row of a verification looks back on: the text and the row's ancestors.
-
-    Parameters
-    ----------
-    text : IntArray
-        ``(length,)`` the prompt and everything emitted.
-    draft : Draft
-        The ``n`` proposals that were verified.
-
-    Returns
-    -------
-    list of IntArray
-        ``1 + n`` arrays, in the order of :meth:`specviz.core.contract.Target.verify`: first the
-        text itself, then for each node the text and the path down to that node.
-
-    Examples
-    --------
-    >>> two = Draft.chain([7, 8], None, vocab_size=9)
-    >>> [h.tolist() for h in node_histories(np.array([1, 2]), two)]
-    [[1, 2], [1, 2, 7], [1, 2, 7, 8]]
-    """
-    after = {ROOT: np.asarray(text, dtype=np.int64)}
-    for node, parent in enumerate(draft.parent.tolist()):
-        after[node] = np.append(after[parent], draft.tokens[node])
-    return [after[node] for node in range(ROOT, len(draft))]
 
 
 def _refuse_bad(scores: FloatArray) -> None:

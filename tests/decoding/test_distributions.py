@@ -14,8 +14,8 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from specviz.core.contract import Draft, FloatArray, Sampling
-from specviz.decoding.distributions import laws, node_histories
+from specviz.core.contract import FloatArray, Sampling
+from specviz.decoding.distributions import laws
 
 VOCAB = 300
 HISTORY = np.array([3, 3, 8, 250, 17])
@@ -200,16 +200,3 @@ def test_logits_need_two_dimensions() -> None:
     with pytest.raises(ValueError, match="shape \\(n, vocab\\), got \\(4,\\)"):
         laws(np.zeros(4), Sampling())
     assert laws(np.zeros((0, 4)), Sampling(top_p=0.5)).shape == (0, 4)
-
-
-def test_a_node_looks_back_on_its_ancestors_only() -> None:
-    #  text 1 2 ─┬─ 5 ── 7
-    #            └─ 6 ── 7
-    draft = Draft(
-        tokens=np.array([5, 6, 7, 7]),
-        parent=np.array([-1, -1, 0, 1]),
-        q=np.zeros((0, 9)),
-        q_row=np.full(4, -1),
-    )
-    histories = [h.tolist() for h in node_histories(np.array([1, 2]), draft)]
-    assert histories == [[1, 2], [1, 2, 5], [1, 2, 6], [1, 2, 5, 7], [1, 2, 6, 7]]

@@ -1,0 +1,296 @@
+"""A Hugging Face causal language model as a :class:`~specviz.core.contract.Target`.
+
+One pass scores everything the round needs: the tokens the cache has not seen yet (at first the
+whole prompt, later one or two) and all proposals. What was proposed but not accepted is then taken
+out of the cache again. A chain needs no mask but the causal one; a tree needs a mask that shows
+each node its ancestors only, and positions that count depth.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from specviz.core.contract import ROOT, Draft, IntArray, Target
+from specviz.decoding.cache import (
+    CacheKind,
+    UnsupportedModelError,
+    cache_argument,
+    capabilities,
+    crop_to,
+    gather,
+    new_cache,
+    refuse,
+)
+from specviz.decoding.proof import prove
+
+if TYPE_CHECKING:
+    from specviz.models.load import Model
+
+BoolArray = NDArray[np.bool_]
+
+SPARE_ROWS = 8
+"""So many unneeded rows go through the head too: slicing can make a CPU copy the head's weight."""
+
+
+def open_session(model: Any, vocab_size: int | None = None) -> Target:
+    """Return a new session with ``model``: a cache of its own, nothing in it.
+
+    Parameters
+    ----------
+    model : Model, or an object with a ``session`` method
+        Tabular models bring their own sessions; anything else is a Hugging Face model.
+    vocab_size : int, optional
+        Width of the logits; by default the model's own.
+
+    Returns
+    -------
+    Target
+        Ready for a prompt.
+    """
+    if hasattr(model, "session"):
+        return model.session(vocab_size)
+    return HFTarget(model, vocab_size)
+
+
+class HFTarget:
+    """Score tokens with a causal language model, and take the last ones back.
+
+    Parameters
+    ----------
+    model : specviz.models.load.Model
+        The model and what is known about it.
+    vocab_size : int, optional
+        Width of the logits returned. Wider than the model's own: the tail is ``-inf``. Narrower:
+        the tail is cut (embeddings of one family padded to different sizes).
+
+    Raises
+    ------
+    UnsupportedModelError
+        If the model's cache cannot be rolled back.
+    ValueError
+        If the model is in training mode.
+
+    Examples
+    --------
+    >>> target = HFTarget(pair.target)                                  # doctest: +SKIP
+    >>> draft = Draft.chain([5, 9], None, target.vocab_size)            # doctest: +SKIP
+    >>> target.verify(prompt, draft).shape                              # doctest: +SKIP
+    (3, 2048)
+    >>> target.keep([0])        # the first proposal was accepted         doctest: +SKIP
+    """
+
+    def __init__(self, model: Model, vocab_size: int | None = None) -> None:
+        self.model = model.model
+        self.vocab_size = int(model.vocab_size if vocab_size is None else vocab_size)
+        self.context_length = model.context_length
+        self.kind: CacheKind = capabilities(self.model)
+        refuse(self.kind)
+        if self.model.training:
+            raise ValueError("the model is in training mode; call its eval() method first")
+        self._parameters = frozenset(inspect.signature(self.model.forward).parameters)
+        self._cache_argument = cache_argument(self.model)
+        embeddings = getattr(self.model.get_input_embeddings(), "weight", None)
+        self._known_ids = model.vocab_size if embeddings is None else len(embeddings)
+        self._stand_in = min(model.eos_ids, default=0)
+        self.begin()
+        prove(self, trees=False)
+
+    def begin(self) -> None:
+        """Forget everything."""
+        self.cache = new_cache()
+        self.length = 0
+        self._verified: Draft | None = None
+
+    def verify(self, pending: IntArray, draft: Draft) -> NDArray[Any]:
+        """Feed ``pending``, then the draft's nodes, in one pass.
+
+        Parameters
+        ----------
+        pending : IntArray
+            ``(k,)`` with k >= 1: tokens of the text that the cache does not hold yet.
+        draft : Draft
+            ``n`` proposals, a chain or a tree; ``n`` may be 0.
+
+        Returns
+        -------
+        array of float32 (float64 if the model is)
+            ``(1 + n, vocab_size)``: row 0 follows the last pending token, row ``1 + i`` follows
+            node i and has seen only the text and that node's ancestors.
+
+        Raises
+        ------
+        ValueError
+            If there is nothing pending, a token id is not the model's, or the pass would not fit
+            into the model's context.
+        UnsupportedModelError
+            If the draft is a tree and the model cannot verify one.
+        RuntimeError
+            If the proposals of the last pass have not been settled by :meth:`keep`.
+        """
+        fed = self._checked(pending, draft)  # (k + n,)
+        if not draft.is_chain:
+            refuse(self.kind, trees=True)
+            prove(self, trees=True)
+        try:
+            logits = self._forward(fed, len(fed) - len(draft), draft)
+        except BaseException:  # also an interrupt: what was appended so far goes again
+            crop_to(self.cache, self.length)
+            raise
+        self.length += len(fed)
+        self._verified = draft
+        return self._fitted(logits)
+
+    def keep(self, path: Sequence[int]) -> None:
+        """Roll the last pass back to its pending tokens and the nodes in ``path``.
+
+        Parameters
+        ----------
+        path : sequence of int
+            Accepted nodes, from a child of the root downwards; empty if none was accepted.
+
+        Raises
+        ------
+        RuntimeError
+            If there was no pass since the last call.
+        ValueError
+            If ``path`` is not a path of the draft that was verified.
+        """
+        if self._verified is None:
+            raise RuntimeError("keep() settles a verify(); there has been none since the last one")
+        draft, path = self._verified, [int(node) for node in path]
+        parents = [int(draft.parent[node]) if 0 <= node < len(draft) else None for node in path]
+        if parents != [ROOT, *path][: len(path)]:
+            raise ValueError(f"path {path} does not lead from the root of the draft downwards")
+        before = self.length - len(draft)
+        self.length = before + len(path)
+        if path == list(range(len(path))):
+            crop_to(self.cache, self.length)
+        else:
+            gather(self.cache, before, path)
+        self._verified = None
+
+    def crop(self, length: int) -> None:
+        """Forget every token after the first ``length``.
+
+        Raises
+        ------
+        ValueError
+            If the cache holds fewer.
+        """
+        if not 0 <= length <= self.length:
+            raise ValueError(f"cannot keep {length} tokens of a cache that holds {self.length}")
+        crop_to(self.cache, length)
+        self.length = length
+        self._verified = None
+
+    def _checked(self, pending: IntArray, draft: Draft) -> IntArray:
+        if self._verified is not None and len(self._verified) > 0:
+            raise RuntimeError("settle the proposals of the last verify() with keep() first")
+        fed = np.concatenate([np.asarray(pending, dtype=np.int64), draft.tokens])
+        if len(fed) == len(draft):
+            raise ValueError("pending must hold at least one token, got none")
+        ends = self.length + len(fed) - len(draft) + (int(draft.depths().max(initial=-1)) + 1)
+        if self.context_length is not None and ends > self.context_length:
+            raise ValueError(
+                f"the pass would reach {ends} tokens, but the model's context holds "
+                f"{self.context_length}"
+            )
+        unknown = (fed < 0) | (fed >= self._known_ids)
+        if not unknown.any():
+            return fed
+        if fed.min() < 0 or fed.max() >= self.vocab_size:
+            raise ValueError(
+                f"token id {fed[unknown][0]} is not one of the model's {self._known_ids} ids"
+            )
+        # A draft may meet ids that only its target has. Whatever it then reads, q stays its law.
+        return np.where(unknown, self._stand_in, fed)
+
+    @torch.inference_mode()
+    def _forward(self, fed: IntArray, pending: int, draft: Draft) -> torch.Tensor:
+        """Return logits ``(1 + n, rows of the head)``, on the model's device."""
+        device, rows = self.model.device, 1 + len(draft)
+        arguments: dict[str, Any] = {
+            "input_ids": torch.as_tensor(fed, device=device)[None],  # (1, k + n)
+            "use_cache": True,
+            self._cache_argument or "cache": self.cache,
+        }
+        if "position_ids" in self._parameters:
+            depth = np.concatenate([np.arange(pending), pending + draft.depths()])
+            arguments["position_ids"] = torch.as_tensor(self.length + depth, device=device)[None]
+        if not draft.is_chain:
+            arguments["attention_mask"] = self._tree_masks(pending, draft)
+        if "logits_to_keep" in self._parameters and len(fed) > rows + SPARE_ROWS:
+            arguments["logits_to_keep"] = rows
+        return self.model(**arguments).logits[0, -rows:]
+
+    def _tree_masks(self, pending: int, draft: Draft) -> torch.Tensor | dict[str, torch.Tensor]:
+        """Return what is added to the attention scores, one mask for each kind of layer."""
+        dtype, device = self.model.dtype, self.model.device
+        masks = {}
+        for kind, window in self.kind.windows.items():
+            visible = torch.as_tensor(visibility(self.length, pending, draft, window))
+            # Added, not boolean: eager attention would add True and False as 1 and 0.
+            mask = torch.zeros(visible.shape, dtype=dtype)
+            mask.masked_fill_(~visible, torch.finfo(dtype).min)
+            masks[kind] = mask[None, None].to(device)  # (1, 1, k + n, length + k + n)
+        return masks if len(masks) > 1 else next(iter(masks.values()))
+
+    def _fitted(self, logits: torch.Tensor) -> NDArray[Any]:
+        wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
+        own: NDArray[Any] = logits.to("cpu", wide).numpy()
+        if own.shape[1] >= self.vocab_size:
+            return own[:, : self.vocab_size]
+        fitted = np.full((len(own), self.vocab_size), -np.inf, dtype=own.dtype)
+        fitted[:, : own.shape[1]] = own
+        return fitted
+
+
+def visibility(length: int, pending: int, draft: Draft, window: int | None = None) -> BoolArray:
+    """Return which tokens each token of a verification may look at.
+
+    Everything in the cache and the pending tokens are seen causally; a node sees those, its
+    ancestors and itself. Distances in a window are between positions, and a node's position is
+    its depth.
+
+    Parameters
+    ----------
+    length : int
+        Tokens in the cache.
+    pending : int
+        Tokens of the text that are fed.
+    draft : Draft
+        The ``n`` proposals fed after them.
+    window : int, optional
+        A token sees the last ``window`` positions, its own included.
+
+    Returns
+    -------
+    array of bool
+        ``(pending + n, length + pending + n)``, True where the row's token sees the column's.
+
+    Examples
+    --------
+    >>> siblings = Draft(np.array([5, 6]), np.array([-1, -1]), np.zeros((0, 9)), np.array([-1, -1]))
+    >>> visibility(0, 1, siblings).astype(int).tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 0, 1]]
+    """
+    text = length + pending
+    visible = np.zeros((pending + len(draft), text + len(draft)), dtype=bool)
+    visible[:, :text] = np.tri(pending + len(draft), text, length, dtype=bool)
+    for node, parent in enumerate(draft.parent.tolist()):
+        if parent != ROOT:
+            visible[pending + node] = visible[pending + parent]
+        visible[pending + node, text + node] = True
+    if window is not None:
+        position = np.concatenate([np.arange(text), text + draft.depths()])
+        visible &= position[length:, None] - position[None, :] < window
+    return visible
+
+
+__all__ = ["HFTarget", "UnsupportedModelError", "open_session", "visibility"]
