@@ -162,8 +162,9 @@ class Draft:
     def law(self, node: int, vocab_size: int) -> FloatArray:
         """Return q for ``node``: ``(vocab,)`` the law it was drawn from, one-hot if chosen."""
         if self.q_row[node] >= 0:
-            return self.q[self.q_row[node]]
-        one_hot = self.q[:0].sum(axis=0)  # (vocab,) zeros, of the same kind of array as q
+            row: FloatArray = self.q[self.q_row[node]]
+            return row
+        one_hot: FloatArray = self.q[:0].sum(axis=0)  # (vocab,) zeros, the same kind of array as q
         one_hot[self.tokens[node]] = 1.0
         return one_hot
 

@@ -97,7 +97,7 @@ def uniforms(
     (3,)
     """
     lane = np.asarray(lanes, dtype=np.int64)
-    counter = tuple(np.full(lane.shape, word) for word in (purpose, position, round_index))
-    high, low, _, _ = philox((*counter, lane), (seed & MASK, sequence & MASK))
+    what, where, when = (np.full(lane.shape, word) for word in (purpose, position, round_index))
+    high, low, _, _ = philox((what, where, when, lane), (seed & MASK, sequence & MASK))
     out: FloatArray = _unit(high, low)
     return out

@@ -98,7 +98,7 @@ def residual(p: Any, q: Any) -> Any:
     >>> residual(np.array([0.5, 0.5]), np.array([0.75, 0.25]))
     array([0., 1.])
     """
-    left = (p - q) * (p > q)
+    left = (p - q).clip(min=0)
     mass = left.sum()
     if mass > 0:
         return left / mass
