@@ -46,10 +46,14 @@ def checked_stop(stop: Any) -> tuple[str, ...]:
     return tuple(strings)
 
 
-def choose_rule(verify: Any, sampling: Sampling) -> Rule:
-    """Return the rule asked for; "greedy" by default at temperature 0, else "rejection"."""
+def choose_rule(verify: Any, sampling: Sampling, *, plain: bool) -> Rule:
+    """Return the rule asked for; by default "greedy" at temperature 0, else "rejection".
+
+    Target-only decoding (``plain``) lets the target draw its own tokens, as ``match`` does, so
+    that its text is the one that ``match`` and ``coupled`` reproduce at the same seed.
+    """
     if verify is None:
-        verify = "greedy" if sampling.greedy else "rejection"
+        verify = "greedy" if sampling.greedy else "match" if plain else "rejection"
     if not isinstance(verify, str):
         raise TypeError(f"verify must be the name of a rule, got {verify!r}")
     rule = get_rule(verify)
@@ -59,6 +63,11 @@ def choose_rule(verify: Any, sampling: Sampling) -> Rule:
             f"use verify='rejection' or 'match' to sample"
         )
     return rule
+
+
+def is_plain(drafter: Any, gamma: Any) -> bool:
+    """Return whether this is target-only decoding."""
+    return isinstance(drafter, TargetOnly) or (drafter is None and gamma is not None and gamma == 0)
 
 
 def choose_drafter(pair: Any, drafter: Any, gamma: Any, rule: Rule) -> Drafter:

@@ -19,6 +19,7 @@ from specviz.api.arguments import (
     checked_stop,
     choose_drafter,
     choose_rule,
+    is_plain,
 )
 from specviz.decoding.loop import Happened, rounds
 from specviz.api.provenance import provenance
@@ -139,7 +140,7 @@ def stream(
     """
     pair = checked_pair(pair)
     sampling = Sampling(temperature, top_k, top_p, min_p, repetition_penalty)
-    rule = choose_rule(verify, sampling)
+    rule = choose_rule(verify, sampling, plain=is_plain(drafter, gamma))
     drafter = choose_drafter(pair, drafter, gamma, rule)
     draws = Sampler(seed, sequence)
     longest = checked_count("max_new_tokens", max_new_tokens, at_least=0)
@@ -209,6 +210,7 @@ def generate(
         What proposes; the pair's draft model by default.
     verify : str, optional
         The rule: "rejection" (default), "greedy" (default at temperature 0), "match", "coupled".
+        Target-only decoding at the same seed gives the text of "match" and "coupled".
     temperature, top_k, top_p, min_p, repetition_penalty
         Shape target law p and draft law q alike (:class:`~specviz.core.contract.Sampling`).
     max_new_tokens : int

@@ -104,6 +104,8 @@ def _build_node(trace: Trace, index: int, position: int, at: Mapping[str, Any]) 
         entropy_q=float(at["entropy_q"]),
         one_hot=int(at["q_draw"]) == 0,
         choice=_choice(at, "q_"),
+        own_token=int(at["own_token"]),
+        own=_race(at),
         laws=views.Overlap(
             ids=ids.astype(np.int64),
             texts=[_string(trace, i) for i in ids],
@@ -125,6 +127,12 @@ def _choice(row: Mapping[str, Any], prefix: str) -> views.Choice:
     return views.Choice(
         views.CHOICES[int(row[f"{prefix}draw"])], *(float(row[name]) for name in numbers)
     )
+
+
+def _race(at: Mapping[str, Any]) -> views.Choice:
+    nothing = float("nan")
+    time, second = float(at["own_time"]), float(at["own_second"])
+    return views.Choice("race", nothing, nothing, nothing, nothing, time, second)
 
 
 def _alternatives(trace: Trace, ids: Any, p: Any, cdf_lo: Any) -> views.Alternatives:

@@ -65,7 +65,8 @@ class Node:
 
     ``p`` and ``q`` are target and draft law at this token; ``acceptance`` is the probability the
     rule gave it, ``u`` the uniform draw it was compared with (recorded even if never looked at).
-    ``position`` counts from the start of the text. ``entropy_p`` and ``entropy_q`` are in nats.
+    ``position`` counts from the start of the text. ``own_token`` is the target's own token, where
+    it raced for one (else -1), and ``own`` how it arrived. ``entropy_p`` and ``entropy_q`` are in nats.
     """
 
     index: int
@@ -84,6 +85,8 @@ class Node:
     entropy_q: float
     one_hot: bool
     choice: Choice
+    own_token: int
+    own: Choice = field(repr=False)
     laws: Overlap = field(repr=False)
     residual: Alternatives = field(repr=False)
 
