@@ -76,8 +76,10 @@ def load(
 
     Examples
     --------
-    >>> pair = load()  # doctest: +SKIP
-    >>> pair = load("org/target", draft="org/draft", device="cuda")  # doctest: +SKIP
+    ::
+
+        pair = sv.load()
+        pair = sv.load("org/target", draft="org/draft", device="cuda")
     """
     _check_place("target", target)
     _check_place("draft", draft)

@@ -48,9 +48,10 @@ class Pair:
 
     Examples
     --------
-    >>> pair = Pair(target=model, draft=small, tokenizer=tokenizer)  # doctest: +SKIP
-    >>> pair.decode(pair.encode("Once upon a time"))  # doctest: +SKIP
-    'Once upon a time'
+    ::
+
+        pair = sv.Pair(target=model, draft=small, tokenizer=tokenizer)
+        pair.decode(pair.encode("Once upon a time"))
     """
 
     def __init__(
