@@ -1,0 +1,1 @@
+"""Figures: everything that can be drawn from a trace, loaded when first used."""

@@ -1,0 +1,100 @@
+"""A run in a few numbers, the same wherever a trace shows itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from specviz.core.rules import RULES
+
+if TYPE_CHECKING:
+    from specviz.core.trace import Trace
+
+
+def summary(trace: Trace) -> list[tuple[str, str]]:
+    """Return what a run came to: pairs of a name and a value, ready to show.
+
+    The numbers are those of ``trace.measures()``, which says what each of them means.
+
+    Parameters
+    ----------
+    trace : Trace
+        The run.
+
+    Examples
+    --------
+    >>> dict(summary(trace))["tokens per target pass"]  # doctest: +SKIP
+    '3.12'
+    """
+    rows = [("tokens", f"{len(trace.tokens):,}"), ("target passes", f"{len(trace):,}")]
+    proposed = len(trace.node_table)
+    measured = trace.measures() if len(trace) else {}
+    if len(trace):
+        rows.append(("tokens per target pass", f"{measured['tokens_per_pass'].value:.2f}"))
+    if proposed:
+        rows.append(("alpha (mean overlap of p and q)", f"{measured['alpha'].value:.3f}"))
+        accepted = int(trace.node_table["emitted"].sum())
+        rate = f"{100 * accepted / proposed:.0f}%"
+        rows.append(("accepted / proposed", f"{accepted:,} / {proposed:,} ({rate})"))
+    spent = seconds(trace)
+    if sum(spent.values()) > 0:
+        told = " · ".join(f"{name} {duration(value)}" for name, value in spent.items())
+        rows.append(("time", told))
+    return [*rows, ("rule", rule_label(trace)), *_ended(trace)]
+
+
+def rule_label(trace: Trace) -> str:
+    """Return the rule's name, and whether the text still has the target's law.
+
+    Examples
+    --------
+    >>> from specviz.core.trace import Trace
+    >>> rule_label(Trace({"rule": "rejection"}, np.array([1])))
+    'rejection (lossless)'
+    """
+    name = str(trace.meta.get("rule", "not recorded"))
+    if len(trace) and not len(trace.node_table):
+        return "none: the target alone"
+    rule = RULES.get(name)
+    if rule is None:
+        return f"{name} (not known to this version)"
+    return f"{name} ({'lossless' if rule.lossless else 'lossy: not the law of the target'})"
+
+
+def judged_by_u(trace: Trace) -> bool:
+    """Whether the run's rule compared a uniform draw with an acceptance probability."""
+    rule = RULES.get(str(trace.meta.get("rule")))
+    return rule is None or not rule.same_text
+
+
+def seconds(trace: Trace) -> dict[str, float]:
+    """Return where the time of a run went: draft, target, rest, in seconds (0 if not recorded)."""
+    columns = {"draft": "draft_seconds", "target": "verify_seconds", "rest": "other_seconds"}
+    return {name: float(np.nansum(trace.round_table[c])) for name, c in columns.items()}
+
+
+def duration(value: float) -> str:
+    """Return seconds for reading.
+
+    Examples
+    --------
+    >>> duration(0.0123), duration(2.5), duration(95)
+    ('12.3 ms', '2.50 s', '95.0 s')
+    """
+    if value < 1:
+        return f"{1000 * value:.3g} ms"
+    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
+
+
+def _ended(trace: Trace) -> list[tuple[str, str]]:
+    words = {
+        "length": "at the length asked for",
+        "context": "at the end of the model's context",
+        "eos": "with an end token",
+        "stop": "with a stop string",
+        "interrupted": "interrupted",
+        "error": "by an error",
+    }
+    reason = "interrupted" if trace.interrupted else trace.finish_reason
+    return [] if reason is None else [("ended", words.get(reason, reason))]
