@@ -7,8 +7,8 @@
     nodes/<column>.npy   one row per proposal (:data:`specviz.core.columns.NODES`)
     rounds/<column>.npy  one row per round (:data:`specviz.core.columns.ROUNDS`)
 
-A file may come from a stranger. Nothing in it is executed (no pickle), every size is known and
-bounded before memory is taken for it, and what it says is checked before a trace is made of it
+A file may come from a stranger: nothing in it is executed, every size is bounded before memory is
+taken for it (:mod:`specviz.core.unpack`), and what it says is checked before anybody reads it
 (:mod:`specviz.core.validity`).
 """
 
@@ -18,11 +18,9 @@ import json
 import os
 import re
 import secrets
-import struct
 import zipfile
-import zlib
-from collections.abc import Iterator, Mapping
-from math import isfinite, prod
+from collections.abc import Iterator
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any
@@ -30,21 +28,21 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specviz.core.columns import Table
 from specviz.core.trace import Trace
+from specviz.core.unpack import (
+    DAMAGED,
+    MAX_BYTES,
+    MAX_META_BYTES,
+    Refused,
+    check_directory,
+    check_sizes,
+    read_column,
+)
 from specviz.core.validity import problem
 
 FORMAT_VERSION = 1
-MAX_BYTES = 2**30
-"""The most a trace file may hold, unpacked: about 300,000 rounds of four proposals, without full laws."""
-
-MAX_META_BYTES = 2**24
 MAX_K = 2**12
 MAX_VOCAB = 2**20
-MAX_RATIO = 200  # unpacked to packed; a trace has some 2 to 30
-RATIO_MATTERS = 2**24  # below this size a bomb is no bomb
-MAX_MEMBERS = 256
-CHUNK = 2**20
 
 
 class TraceFileError(ValueError):
@@ -126,6 +124,11 @@ def _meta_text(trace: Trace) -> bytes:
 
 
 def _too_large(trace: Trace, meta_bytes: int) -> str | None:
+    if not 1 <= trace.k <= MAX_K or not 0 <= trace.full_vocab <= MAX_VOCAB:
+        return (
+            f"k = {trace.k} must be within 1..{MAX_K}, and full_vocab = {trace.full_vocab} "
+            f"within 0..{MAX_VOCAB}"
+        )
     total = meta_bytes + sum(column.nbytes for _, column in _columns(trace))
     if total > MAX_BYTES:
         return f"it holds {total:,} bytes, a trace file at most {MAX_BYTES:,}"
@@ -176,7 +179,7 @@ def load(path: str | PathLike[str]) -> Trace:
         If ``path`` is no path, there is no such file, or it is a folder.
     TraceFileError
         If the file is no trace, is damaged, of another version, or holds more than
-        :data:`MAX_BYTES`, in one sentence that names it.
+        :data:`~specviz.core.unpack.MAX_BYTES`, in one sentence that names it.
 
     Examples
     --------
@@ -194,7 +197,7 @@ def load(path: str | PathLike[str]) -> Trace:
                 return _read(archive)
     except Refused as refused:
         raise TraceFileError(f"{str(where)!r} {refused}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, struct.error) as error:
+    except DAMAGED as error:
         raise TraceFileError(f"{str(where)!r} is damaged: {error}") from None
 
 
@@ -273,5 +276,5 @@ def _put(trace: Trace, name: str, column: NDArray[Any]) -> None:
         trace.prompt = column
         return
     folder, _, file = name.partition("/")
-    table: Table = trace.node_table if folder == "nodes" else trace.round_table
+    table = trace.node_table if folder == "nodes" else trace.round_table
     table.replace(file.removesuffix(".npy"), column)

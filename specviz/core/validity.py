@@ -143,16 +143,11 @@ def _past_the_vocabulary(trace: Trace) -> Iterator[str]:
     size = trace.full_vocab or trace.meta.get("vocab_size")
     if type(size) is not int:
         return
-    for table in (trace.node_table, trace.round_table):
-        for name in (
-            "token",
-            "own_token",
-            "top_ids",
-            "residual_ids",
-            "closing_token",
-            "closing_ids",
-        ):
-            if name in table and table[name].size and table[name].max() >= size:
+    of_nodes = ("token", "own_token", "top_ids", "residual_ids")
+    of_rounds = ("closing_token", "closing_ids")
+    for table, names in ((trace.node_table, of_nodes), (trace.round_table, of_rounds)):
+        for name in names:
+            if table[name].size and table[name].max() >= size:
                 yield f"{name} holds {table[name].max()}, but the vocabulary has {size} tokens"
 
 
