@@ -66,7 +66,7 @@ class TabularModel:
         self.name = name
         self.eos_ids = frozenset(int(i) for i in eos_ids)
         self.context_length = context_length
-        self.vocab_size = shape[0]
+        self.vocab_size = int(shape[0])
         self.order = self.table.ndim - 1
 
     @property
