@@ -55,7 +55,7 @@ class Import:
 
 def violations(package: Path) -> list[str]:
     """Every import under `package` that the table forbids, as ``file:line: sentence``."""
-    modules = _module_names(package)
+    modules = module_names(package)
     found = []
     for path in sorted(package.rglob("*.py")):
         relative = path.relative_to(package)
@@ -130,7 +130,8 @@ def _is_type_checking(test: ast.expr) -> bool:
     return "TYPE_CHECKING" in (getattr(test, "id", None), getattr(test, "attr", None))
 
 
-def _module_names(package: Path) -> set[str]:
+def module_names(package: Path) -> set[str]:
+    """Dotted names of all modules and packages in the tree."""
     names = {package.name}
     for path in package.rglob("*.py"):
         parts = path.relative_to(package).with_suffix("").parts

@@ -1,0 +1,60 @@
+"""What the package imports it declares, what it declares it uses, and every version is pinned."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.house.imports import OPTIONAL, imports, module_names
+
+# Declared, and used without an import statement of ours.
+INDIRECT = {"ipywidgets": "tqdm.auto shows its bars with it in a notebook"}
+
+
+def name_of(requirement: str) -> str:
+    """``huggingface_hub`` of ``huggingface-hub>=1.31``."""
+    found = re.match(r"[\w.-]+", requirement)
+    assert found, requirement
+    return found[0].replace("-", "_").lower()
+
+
+@pytest.fixture(scope="module")
+def project(root: Path) -> dict[str, Any]:
+    """The ``[project]`` table of pyproject.toml."""
+    return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def imported(root: Path) -> set[str]:
+    """Every foreign library that the package imports somewhere, but for optional ones."""
+    package = root / "specviz"
+    modules = module_names(package)
+    found = {
+        item.module.split(".")[0]
+        for path in package.rglob("*.py")
+        for item in imports(path, package, modules)
+    }
+    return found - sys.stdlib_module_names - {"specviz", "__future__", *OPTIONAL.values()}
+
+
+def test_dependencies_are_those_the_package_imports(
+    project: dict[str, Any], imported: set[str]
+) -> None:
+    declared = {name_of(requirement) for requirement in project["dependencies"]}
+    assert imported - declared == set(), "imported, but not declared"
+    assert declared - imported - set(INDIRECT) == set(), "declared, but not imported"
+
+
+def test_every_requirement_has_a_tested_version(root: Path, project: dict[str, Any]) -> None:
+    lines = (root / "constraints.txt").read_text("utf-8").splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+", pin) for pin in pins), "exact, no local tags"
+    extras = project["optional-dependencies"].values()
+    wanted = [*project["dependencies"], *(line for extra in extras for line in extra)]
+    names = {name_of(requirement) for requirement in wanted} - {"specviz"}
+    assert names - {name_of(pin) for pin in pins} == set()
