@@ -29,6 +29,21 @@ def test_a_public_name_exists_and_is_documented(name: str) -> None:
         assert thing.__module__.startswith("specviz.")
 
 
+@pytest.mark.parametrize("room", ["figures", "lossless", "tabular", "rules"])
+def test_the_public_names_of_a_room_are_documented(room: str) -> None:
+    module = getattr(sv, room)
+    names = getattr(module, "__all__", None) or own_names(module)
+    assert names
+    for name in names:
+        assert inspect.getdoc(getattr(module, name)), f"sv.{room}.{name} has no docstring"
+
+
+def own_names(module: ModuleType) -> list[str]:
+    """Public functions and classes that a module without ``__all__`` defines itself."""
+    things = vars(module).items()
+    return [n for n, t in things if n[0] != "_" and getattr(t, "__module__", "") == module.__name__]
+
+
 def test_the_version_is_the_installed_one() -> None:
     from importlib.metadata import version
 

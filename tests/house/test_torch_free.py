@@ -39,6 +39,7 @@ seen = {
     "plain": str(trace),
     "html": trace._repr_html_(),
     "page": open(page, encoding="utf-8").read(),
+    "axes": type(sv.figures.overlap(trace, round=0)).__name__,
     "follows": trace.check().ok,
     "rule": sv.rules.get_rule("rejection").name,
     "loaded": sorted(BLOCKED & set(sys.modules)),
@@ -80,6 +81,7 @@ def test_a_trace_opens_and_draws_without_torch(trace: sv.Trace, tmp_path: Path) 
     assert seen["plain"] == str(trace)
     assert seen["html"] == trace._repr_html_()
     assert seen["page"].lstrip().lower().startswith("<!doctype html>")
+    assert seen["axes"] == "Axes"
     assert seen["follows"] is True
     assert seen["rule"] == "rejection"
     assert seen["loaded"] == []
