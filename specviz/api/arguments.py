@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,13 @@ from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, checked_gamm
 from specviz.drafters.target_only import TargetOnly
 
 DEFAULT_GAMMA = 4
+_WARNED: set[str] = set()
+
+
+class LossyWarning(UserWarning):
+    """The text that comes out does not have the target's law; said once for each rule."""
+
+
 NEEDED = ("target", "encode", "decode", "pieces", "token_strings", "vocab_size", "stop_ids")
 
 
@@ -54,9 +62,16 @@ def choose_rule(verify: Any, sampling: Sampling, *, plain: bool) -> Rule:
     """
     if verify is None:
         verify = "greedy" if sampling.greedy else "match" if plain else "rejection"
-    if not isinstance(verify, str):
-        raise TypeError(f"verify must be the name of a rule, got {verify!r}")
+    if not isinstance(verify, (str, Rule)):
+        raise TypeError(f"verify must be the name of a rule, or a rule, got {verify!r}")
     rule = get_rule(verify)
+    if not rule.lossless and rule.name not in _WARNED:
+        _WARNED.add(rule.name)
+        warnings.warn(
+            f"verify={rule.name!r} is lossy: the text does not have the target's law",
+            LossyWarning,
+            stacklevel=4,
+        )
     if rule.name == "greedy" and not sampling.greedy:
         raise ValueError(
             f"verify='greedy' needs temperature=0, got temperature={sampling.temperature}; "

@@ -8,11 +8,6 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from specviz.core.contract import Drafter, Sampling
-from specviz.core.draws import Sampler
-from specviz.core.rules import Rule
-from specviz.core.trace import Trace
-from specviz.core.views import Round
 from specviz.api.arguments import (
     checked_count,
     checked_pair,
@@ -21,8 +16,13 @@ from specviz.api.arguments import (
     choose_rule,
     is_plain,
 )
-from specviz.decoding.loop import Happened, rounds
 from specviz.api.provenance import provenance
+from specviz.core.contract import Drafter, Sampling
+from specviz.core.draws import Sampler
+from specviz.core.rules import Rule
+from specviz.core.trace import Trace
+from specviz.core.views import Round
+from specviz.decoding.loop import Happened, rounds
 from specviz.decoding.record import record
 from specviz.decoding.stopping import Stopping
 from specviz.decoding.target import open_session
@@ -113,7 +113,7 @@ def stream(
     messages: Sequence[dict[str, str]] | None = None,
     gamma: Any = None,
     drafter: Drafter | None = None,
-    verify: str | None = None,
+    verify: str | Rule | None = None,
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
@@ -179,7 +179,7 @@ def generate(
     messages: Sequence[dict[str, str]] | None = None,
     gamma: Any = None,
     drafter: Drafter | None = None,
-    verify: str | None = None,
+    verify: str | Rule | None = None,
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,

@@ -18,6 +18,7 @@ def provenance(
     """Return plain JSON values: enough to run it again, and to know where it ran."""
     return {
         "rule": rule.name,
+        "rule_settings": dict(rule.settings),
         "lossless": rule.lossless,
         "drafter": drafter.settings(),
         "sampling": asdict(sampling),

@@ -42,8 +42,6 @@ class Evidence:
         For every row of ``p`` the token that each entry stands for, -1 for padding and tails.
     closing_row : int
         The row of ``p`` at which the closing token was drawn.
-    replayable : bool
-        False for a tree of which only the most likely tokens are on record.
     """
 
     draft: Draft
@@ -51,7 +49,6 @@ class Evidence:
     q: FloatArray
     ids: list[IntArray]
     closing_row: int
-    replayable: bool
 
     def row_of(self, node: Node) -> int:
         """Return the row of ``p`` at which a node was judged."""
@@ -109,10 +106,9 @@ def evidence(trace: Trace, this: Round) -> Evidence:
         row, laws, m = node.parent + 1, node.laws, len(node.laws.ids)
         ids[row][:m], p[row, :m], q[node.index, :m] = laws.ids, laws.p, laws.q
         p[row, -2:], q[node.index, -2:] = laws.tail_p, laws.tail_q
-    out = Evidence(Draft.empty(width), p, q, ids, last + 1, True)
+    out = Evidence(Draft.empty(width), p, q, ids, last + 1)
     tokens = [out.entry(node.parent + 1, node.token) for node in this.nodes]
     out.draft = Draft(np.array(tokens, dtype=np.int64), parent, q, np.arange(n))
-    out.replayable = out.draft.is_chain
     return out
 
 
@@ -127,7 +123,7 @@ def _in_full(trace: Trace, this: Round, parent: IntArray, closing_row: int) -> E
         p[closing_row] = trace.round_table["full_closing"][this.index]
     tokens = np.array([node.token for node in this.nodes], dtype=np.int64)
     ids = [np.arange(trace.full_vocab) for _ in range(n + 1)]
-    return Evidence(Draft(tokens, parent, q, np.arange(n)), p, q, ids, closing_row, True)
+    return Evidence(Draft(tokens, parent, q, np.arange(n)), p, q, ids, closing_row)
 
 
 class Keys:
@@ -179,10 +175,11 @@ class Recorded:
     :class:`specviz.lossless.exact.Branching`.
     """
 
-    def __init__(self, this: Round, seen: Evidence, keys: Keys) -> None:
+    def __init__(self, this: Round, seen: Evidence, keys: Keys, one_by_one: bool = True) -> None:
         self.log: list[Event] = []
         self.answers: list[tuple[str, Answer, str]] = []
         self._this, self._seen, self._keys = this, seen, keys
+        self._one_by_one = one_by_one
 
     def begin_round(self, index: int) -> None:
         """Nothing to do: a record knows its round."""
@@ -191,7 +188,9 @@ class Recorded:
         """Return ``u < probability`` for the recorded u."""
         at = self._this.nodes[node]
         accepted = at.u < probability
-        good = at.verdict == ("accepted" if accepted else "rejected")
+        good = at.verdict != "never examined"
+        if self._one_by_one:
+            good &= at.accepted == accepted
         good &= self._keys.same(at.u, self._keys.uniform(Purpose.ACCEPT, position, node))
         detail = f"u = {at.u:.6g}, acceptance = {probability:.6g}, recorded as {at.verdict}"
         self.answers.append((f"verdict {node}", bool(good), detail))

@@ -15,12 +15,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from specviz.core.contract import DraftContractError
 from specviz.core.draws import Purpose
 from specviz.core.evidence import EXACT, Answer, Evidence, Keys, Recorded, evidence
-from specviz.core.rules import RULES, Rule
+from specviz.core.rules import Rule, rule_of
 from specviz.core.views import Round
 
 if TYPE_CHECKING:
@@ -94,19 +92,17 @@ def check(trace: Trace) -> Replay:
     ValueError
         If the trace names a rule this version does not have.
     """
-    name = trace.meta.get("rule")
-    if name not in RULES:
-        raise ValueError(f"the trace was made by rule {name!r}, which this version does not know")
+    rule = rule_of(trace.meta)
     replay = Replay()
     position = len(trace.prompt)
     before: Round | None = None
     for this in trace.rounds:
         keys, seen = Keys(trace, this), evidence(trace, this)
         _check_proposals(replay, this, seen, keys)
-        if seen.replayable:
-            _check_rule(replay, this, RULES[name], seen, keys)
+        if trace.full_vocab or (this.is_chain and rule.on_top_laws):
+            _check_rule(replay, this, rule, seen, keys)
         else:
-            _check_tree_by_numbers(replay, this, keys)
+            _check_by_numbers(replay, this, rule, keys)
         _check_text(replay, this, before, position, frozenset(trace.meta.get("stop_ids", ())))
         position += len(this.tokens)
         before = this
@@ -132,7 +128,7 @@ def _check_proposals(replay: Replay, this: Round, seen: Evidence, keys: Keys) ->
 
 def _check_rule(replay: Replay, this: Round, rule: Rule, seen: Evidence, keys: Keys) -> None:
     """Run the shipped rule on the record and compare what it says."""
-    recorded = Recorded(this, seen, keys)
+    recorded = Recorded(this, seen, keys, rule.one_by_one)
     try:
         acceptance = rule.acceptance(seen.draft, seen.p)
         verdict = rule.verify(seen.draft, seen.p, recorded, this.position)
@@ -155,13 +151,14 @@ def _check_rule(replay: Replay, this: Round, rule: Rule, seen: Evidence, keys: K
     replay.note(this.index, "closing token", verdict.token == entry, f"{this.closing.text!r}")
 
 
-def _check_tree_by_numbers(replay: Replay, this: Round, keys: Keys) -> None:
-    """Check a tree whose laws are not on record: every examined verdict against its u."""
+def _check_by_numbers(replay: Replay, this: Round, rule: Rule, keys: Keys) -> None:
+    """Check a round whose laws are not on record in full: each u against its acceptance."""
     for node in this.nodes:
-        if node.verdict == "never examined" or not np.isfinite(node.u):
+        if not (rule.compares_u and node.verdict != "never examined"):
             continue
-        good = (node.u < node.acceptance) == node.accepted
-        good &= keys.same(node.u, keys.uniform(Purpose.ACCEPT, node.position, node.index))
+        good = keys.same(node.u, keys.uniform(Purpose.ACCEPT, node.position, node.index))
+        if rule.one_by_one:
+            good &= (node.u < node.acceptance) == node.accepted
         replay.note(this.index, f"verdict {node.index}", None if good else False, str(node))
 
 

@@ -66,7 +66,7 @@ class Node:
     ``p`` and ``q`` are target and draft law at this token; ``acceptance`` is the probability the
     rule gave it, ``u`` the uniform draw it was compared with (recorded even if never looked at).
     ``position`` counts from the start of the text. ``own_token`` is the target's own token, where
-    it raced for one (else -1), and ``own`` how it arrived. ``entropy_p`` and ``entropy_q`` are in nats.
+    it raced for one (else -1), and ``own`` how it arrived. Entropies are in nats.
     """
 
     index: int
@@ -153,6 +153,11 @@ class Round:
     def accepted(self) -> int:
         """How many proposals were kept and emitted."""
         return sum(node.accepted and node.emitted for node in self.nodes)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether no proposal has a sibling."""
+        return all(node.parent == node.index - 1 for node in self.nodes)
 
     @property
     def path(self) -> list[int]:

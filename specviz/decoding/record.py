@@ -14,7 +14,7 @@ import numpy as np
 from specviz.core.columns import ALTERNATIVES, NODES, ROUNDS, UNION, Column
 from specviz.core.contract import ROOT, Draft, FloatArray
 from specviz.core.draws import Accepting, Choosing, Event, Purpose, Racing, Sampler
-from specviz.core.rules import Rule, residual
+from specviz.core.rule import Rule, residual
 from specviz.core.trace import Trace
 from specviz.decoding.loop import Happened
 
