@@ -1,0 +1,113 @@
+"""Command line of the recipe: ``python -m specviz.models.training {target,draft,export,…}``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from specviz.models.training import card
+from specviz.models.training.draft import DraftPlan, distil, load_draft, load_target
+from specviz.models.training.export import export, replace_directory
+from specviz.models.training.measure import measure
+from specviz.models.training.parallel import launch
+from specviz.models.training.target import Plan, Settings, train
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m specviz.models.training",
+        description="Make the bundled pair. The package's docstring is the recipe.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    target = commands.add_parser("target", help="train the target, or continue")
+    target.add_argument("--corpus", type=Path, required=True)
+    target.add_argument("--run", type=Path, required=True, help="folder of the run")
+    target.add_argument("--minutes", type=float, help="stop after so many minutes")
+    target.add_argument("--steps", type=int, help="stop after so many steps")
+    target.add_argument("--context", type=int, default=512, help="tokens per window")
+    target.add_argument(
+        "--cooldown", type=int, default=0, help="let the rate fall to 0 over so many steps"
+    )
+    target.add_argument("--workers", type=int, default=1, help="processes of one thread each")
+
+    draft = commands.add_parser("draft", help="distil the draft from a target's run")
+    draft.add_argument("--corpus", type=Path, required=True)
+    draft.add_argument("--target-run", type=Path, required=True)
+    draft.add_argument("--run", type=Path, required=True, help="the draft's own folder")
+    plan = DraftPlan()
+    draft.add_argument("--steps", type=int, default=plan.steps)
+    draft.add_argument("--corpus-windows", type=int, default=plan.corpus_windows)
+    draft.add_argument("--written-windows", type=int, default=plan.written_windows)
+    draft.add_argument("--start", type=Path, help="another draft's run to start from")
+    draft.add_argument("--workers", type=int, default=1)
+
+    ship = commands.add_parser("export", help="write both directories, measure, gate, cards")
+    ship.add_argument("--corpus", type=Path, required=True)
+    ship.add_argument("--target-run", type=Path, required=True)
+    ship.add_argument("--draft-run", type=Path, required=True)
+    ship.add_argument("--out", type=Path, required=True, help="gets target/ and draft/")
+    ship.add_argument("--windows", type=int, default=32, help="held-out windows per domain")
+
+    check = commands.add_parser("measure", help="measure exported directories, print JSON")
+    check.add_argument("--corpus", type=Path, required=True)
+    check.add_argument("--models", type=Path, required=True, help="has target/ and draft/")
+    check.add_argument("--windows", type=int, default=32)
+    return parser
+
+
+def _export(args: argparse.Namespace) -> None:
+    """Export into a staging folder, measure what lies there, and only then publish it."""
+    target, target_facts = load_target(args.target_run)
+    draft, draft_facts = load_draft(args.draft_run)
+    draft_facts = {key: value for key, value in draft_facts.items() if key != "target"}
+    staging = args.out / ".staging"
+    models = {"target": target, "draft": draft}
+    for name, model in models.items():
+        export(model, args.corpus / "tokenizer", staging / name)
+    measured = measure(staging / "target", staging / "draft", args.corpus, windows=args.windows)
+    measured["training"] = {"target": target_facts, "draft": draft_facts}
+    measured["configs"] = {
+        name: {**model.config.to_dict(), "parameters": model.num_parameters()}
+        for name, model in models.items()
+    }
+    (staging / "target" / "README.md").write_text(card.target_card(measured))
+    (staging / "draft" / "README.md").write_text(card.draft_card(measured))
+    measured["configs"] = {
+        name: {"parameters": values["parameters"]} for name, values in measured["configs"].items()
+    }
+    (staging / "measured.json").write_text(json.dumps(measured, indent=1) + "\n")
+    for name in models:
+        replace_directory(staging / name, args.out / name)
+    (staging / "measured.json").replace(args.out / "measured.json")
+    staging.rmdir()
+    print(json.dumps({key: measured[key] for key in ("corpus", "written", "margin")}, indent=1))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command of the recipe."""
+    args = _parser().parse_args(arguments)
+    if args.command == "target":
+        plan = Plan(args.context, args.minutes, args.steps, args.cooldown)
+        launch(args.workers, train, args.corpus, args.run, Settings(), plan)
+    elif args.command == "draft":
+        draft_plan = DraftPlan(
+            steps=args.steps,
+            corpus_windows=args.corpus_windows,
+            written_windows=args.written_windows,
+            start=args.start,
+        )
+        launch(args.workers, distil, args.corpus, args.target_run, args.run, draft_plan)
+    elif args.command == "export":
+        _export(args)
+    else:
+        result = measure(
+            args.models / "target", args.models / "draft", args.corpus, windows=args.windows
+        )
+        print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
