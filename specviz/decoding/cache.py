@@ -123,15 +123,20 @@ def refuse(kind: CacheKind, *, trees: bool = False) -> None:
         Names the model's type, the reason and what would work.
     """
     if not kind.can_crop:
-        raise UnsupportedModelError(
-            f"model type {kind.model_type!r} cannot be used for speculative decoding: {kind.why}; "
-            f"use a causal model with an ordinary key/value cache (Llama, Qwen, GPT-2, Gemma, …)"
-        )
+        raise UnsupportedModelError(refusal(kind))
     if trees and not kind.trees:
         raise UnsupportedModelError(
             f"model type {kind.model_type!r} cannot verify a token tree: {kind.why}; "
             f"use a drafter that proposes a chain"
         )
+
+
+def refusal(kind: CacheKind) -> str:
+    """Return the sentence that refuses a model that cannot be rolled back."""
+    return (
+        f"model type {kind.model_type!r} cannot be used for speculative decoding: {kind.why}; "
+        f"use a causal model with an ordinary key/value cache (Llama, Qwen, GPT-2, Gemma, …)"
+    )
 
 
 def cache_argument(model: PreTrainedModel) -> str | None:

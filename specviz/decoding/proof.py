@@ -1,14 +1,14 @@
-"""See for yourself that a model can be rolled back, once for each model, on a handful of tokens.
+"""See for yourself that a model can be rolled back: once for each model, on a handful of tokens.
 
 A config says what a model claims. Attention that looks ahead, a cache that was not really cut
-back, or a tree mask that is passed over would all be silently wrong, so a short draft is verified,
-rolled back and compared with passes that use no cache and no mask.
+back, or a tree mask that is passed over would all be silently wrong, so a short draft is verified
+and rolled back, and the logits are compared with passes that use neither cache nor mask.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from specviz.core.contract import Draft, IntArray
-from specviz.decoding.cache import UnsupportedModelError
+from specviz.decoding.cache import CacheKind, UnsupportedModelError, refusal
 
 if TYPE_CHECKING:
     from specviz.decoding.target import HFTarget
@@ -29,76 +29,97 @@ below attention that looks ahead or a cache that was not rolled back (both 0.2 a
 STRICT = 0.01
 """For trees in float32 and better: positions that count nodes instead of depth make about 0.03."""
 
-_proven: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+TEXT, A, B, A_CHILD, B_CHILD = (0, 1, 2), 3, 4, 5, 6
+"""The trial's tokens; 7 places in the model's context are enough."""
+
+_tried: WeakKeyDictionary[Any, tuple[CacheKind, CacheKind]] = WeakKeyDictionary()
 
 
-def prove(target: HFTarget, *, trees: bool) -> None:
-    """Verify and roll back a tiny draft; compare with plain passes. Done once for each model.
+def tried(target: HFTarget) -> CacheKind:
+    """Put to the test what ``target.kind`` claims; what fails is taken out of it.
 
     Parameters
     ----------
     target : HFTarget
-        Its model is used; its own cache and length stay as they are.
-    trees : bool
-        Try a tree (two siblings, a child each) instead of a chain.
+        Freshly begun. It is used for the trial and begun again.
 
-    Raises
-    ------
-    UnsupportedModelError
-        If a pass fails or the logits differ, naming the model's type.
+    Returns
+    -------
+    CacheKind
+        The claim, or less; remembered for as long as the model lives.
     """
-    what = "tree" if trees else "chain"
-    done = _proven.setdefault(target.model, set())
-    if what in done:
-        return
-    done.add(what)
-    kept = target.cache, target.length, target._verified
+    claimed = target.kind
+    known = _tried.get(target.model)
+    if known is None or known[0] != claimed:
+        known = (claimed, _after_trials(target, claimed))
+        _tried[target.model] = known
+    target.begin()
+    return known[1]
+
+
+def _after_trials(target: HFTarget, kind: CacheKind) -> CacheKind:
+    if target.context_length is not None and target.context_length < len(TEXT) + 4:
+        return kind
+    half = target.model.dtype in (torch.float16, torch.bfloat16)
+    why, failure = _trial(target, trees=False, allowed=LOOSE)
+    if why:
+        kind = replace(kind, name="unknown", can_crop=False, can_gather=False, trees=False, why=why)
+        if failure is not None:  # nothing is remembered: the next attempt may go better
+            raise UnsupportedModelError(refusal(kind)) from failure
+    if kind.trees:
+        why, _ = _trial(target, trees=True, allowed=LOOSE if half else STRICT)
+        kind = replace(kind, trees=not why, why=why)
+    return kind
+
+
+def _trial(target: HFTarget, *, trees: bool, allowed: float) -> tuple[str, Exception | None]:
+    """Return what went wrong (empty if nothing did), and the exception if that is what it was."""
+    usable = min(target.known_ids, target.vocab_size)
+    ids = np.arange(1, 8) * usable // 9  # (7,) spread over the vocabulary
     target.begin()
     try:
-        error = _error(target, trees)
-    except (TypeError, AttributeError, IndexError, RuntimeError, ValueError, KeyError) as failure:
-        done.discard(what)
-        raise UnsupportedModelError(
-            f"model type {target.kind.model_type!r} cannot verify a {what}: a trial pass failed "
-            f"with {type(failure).__name__}: {failure}"
-        ) from failure
-    finally:
-        target.cache, target.length, target._verified = kept
-    loose = not trees or target.model.dtype in (torch.float16, torch.bfloat16)
-    if error > (LOOSE if loose else STRICT):
-        done.discard(what)
-        raise UnsupportedModelError(
-            f"model type {target.kind.model_type!r} cannot verify a {what}: in a trial, the logits "
-            f"after rolling back differed from those of a plain pass by {error:.0%} of their spread"
-        )
+        error = max(_differences(target, ids, trees))
+    except torch.OutOfMemoryError:
+        raise  # says nothing about the model
+    except Exception as failure:  # whatever else foreign code raises is an answer
+        return f"a trial pass failed with {type(failure).__name__}: {failure}", failure
+    if error <= allowed:
+        return "", None
+    what = "the tree" if trees else "the chain"
+    return (
+        f"in a trial, logits of {what} or after rolling it back differed from those of a plain "
+        f"pass by {error:.0%} of their spread"
+    ), None
 
 
-def _error(target: HFTarget, trees: bool) -> float:
-    """Return the largest relative error of a trial; 0 if the context is too short for one."""
-    if target.context_length is not None and target.context_length < 7:
-        return 0.0
-    usable = min(target._known_ids, target.vocab_size)
-    text, a, b, a_child, b_child = np.split(np.arange(1, 8) * usable // 9, [3, 4, 5, 6])
-    tokens = np.concatenate([a, b, a_child, b_child] if trees else [a, b])
-    parent = np.array([-1, -1, 0, 1] if trees else [-1, 0])
-    draft = Draft(tokens, parent, np.zeros((0, target.vocab_size)), np.full(len(tokens), -1))
-    logits = target.verify(text, draft)
-    path = draft.path(len(draft) - 1) if trees else [0]
-    target.keep(path)
-    after = target.verify(a_child, Draft.empty(target.vocab_size))
-    target.keep([])
-    followed = [[], *(draft.path(node) for node in range(len(draft)))]
-    pairs = [(row, tokens[nodes]) for row, nodes in zip(logits, followed, strict=True)]
-    pairs.append((after[0], np.concatenate([tokens[path], a_child])))
-    return max(_difference(row, _plain(target, [text, more])) for row, more in pairs)
+def _differences(target: HFTarget, ids: IntArray, trees: bool) -> list[float]:
+    nodes, parent = ([A, B, A_CHILD, B_CHILD], [-1, -1, 0, 1]) if trees else ([B, A], [-1, 0])
+    no_laws, chosen = np.zeros((0, target.vocab_size)), np.full(len(nodes), -1)
+    logits = target.verify(ids[[*TEXT]], Draft(ids[nodes], np.array(parent), no_laws, chosen))
+    target.keep([1, 3] if trees else [0])
+    # Where the trial goes on, it goes on with another token than the one it takes back.
+    end = A if trees else B_CHILD
+    after = target.verify(ids[[end]], Draft.empty(target.vocab_size))  # (1, vocab)
+    if trees:
+        through_a = _plain(target, ids[[*TEXT, A, A_CHILD]])
+        through_b = _plain(target, ids[[*TEXT, B, B_CHILD, end]])
+        ours = [*logits[[0, 1, 3]], *logits[[0, 2, 4]], after[0]]
+        plain = [*through_a[-3:], *through_b[-4:]]
+    else:
+        ours = [*logits[:2], after[0]]
+        plain = [*_plain(target, ids[[*TEXT, B, end]])[-3:]]
+    return [_difference(row, other) for row, other in zip(ours, plain, strict=True)]
 
 
 @torch.inference_mode()
-def _plain(target: HFTarget, parts: Sequence[IntArray]) -> NDArray[Any]:
-    ids = torch.as_tensor(np.concatenate(parts), device=target.model.device)[None]
-    uncached = "use_cache" in inspect.signature(target.model.forward).parameters
-    output = target.model(input_ids=ids, **({"use_cache": False} if uncached else {}))
-    return target._fitted(output.logits[0, -1:])[0]
+def _plain(target: HFTarget, ids: IntArray) -> NDArray[Any]:
+    """Return logits ``(len(ids), vocab)`` of an ordinary pass."""
+    takes_cache = "use_cache" in inspect.signature(target.model.forward).parameters
+    output = target.model(
+        input_ids=torch.as_tensor(ids, device=target.model.device)[None],
+        **({"use_cache": False} if takes_cache else {}),
+    )
+    return target.fitted(output.logits[0])
 
 
 def _difference(ours: NDArray[Any], plain: NDArray[Any]) -> float:

@@ -27,7 +27,7 @@ from specviz.decoding.cache import (
     new_cache,
     refuse,
 )
-from specviz.decoding.proof import prove
+from specviz.decoding.proof import tried
 
 if TYPE_CHECKING:
     from specviz.models.load import Model
@@ -72,7 +72,8 @@ class HFTarget:
     Raises
     ------
     UnsupportedModelError
-        If the model's cache cannot be rolled back.
+        If the model's cache cannot be rolled back, by its config or by a short trial, which is
+        held once for each model.
     ValueError
         If the model is in training mode.
 
@@ -96,10 +97,11 @@ class HFTarget:
         self._parameters = frozenset(inspect.signature(self.model.forward).parameters)
         self._cache_argument = cache_argument(self.model)
         embeddings = getattr(self.model.get_input_embeddings(), "weight", None)
-        self._known_ids = model.vocab_size if embeddings is None else len(embeddings)
+        self.known_ids = model.vocab_size if embeddings is None else len(embeddings)
         self._stand_in = min(model.eos_ids, default=0)
         self.begin()
-        prove(self, trees=False)
+        self.kind = tried(self)
+        refuse(self.kind)
 
     def begin(self) -> None:
         """Forget everything."""
@@ -136,7 +138,6 @@ class HFTarget:
         fed = self._checked(pending, draft)  # (k + n,)
         if not draft.is_chain:
             refuse(self.kind, trees=True)
-            prove(self, trees=True)
         try:
             logits = self._forward(fed, len(fed) - len(draft), draft)
         except BaseException:  # also an interrupt: what was appended so far goes again
@@ -144,7 +145,7 @@ class HFTarget:
             raise
         self.length += len(fed)
         self._verified = draft
-        return self._fitted(logits)
+        return self.fitted(logits)
 
     def keep(self, path: Sequence[int]) -> None:
         """Roll the last pass back to its pending tokens and the nodes in ``path``.
@@ -189,6 +190,16 @@ class HFTarget:
         self.length = length
         self._verified = None
 
+    def fitted(self, logits: torch.Tensor) -> NDArray[Any]:
+        """Return logits ``(rows, model's own)`` on the host, ``(rows, vocab_size)``."""
+        wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
+        own: NDArray[Any] = logits.to("cpu", wide).numpy()
+        if own.shape[1] >= self.vocab_size:
+            return own[:, : self.vocab_size]
+        fitted = np.full((len(own), self.vocab_size), -np.inf, dtype=own.dtype)
+        fitted[:, : own.shape[1]] = own
+        return fitted
+
     def _checked(self, pending: IntArray, draft: Draft) -> IntArray:
         if self._verified is not None and len(self._verified) > 0:
             raise RuntimeError("settle the proposals of the last verify() with keep() first")
@@ -201,12 +212,12 @@ class HFTarget:
                 f"the pass would reach {ends} tokens, but the model's context holds "
                 f"{self.context_length}"
             )
-        unknown = (fed < 0) | (fed >= self._known_ids)
+        unknown = (fed < 0) | (fed >= self.known_ids)
         if not unknown.any():
             return fed
         if fed.min() < 0 or fed.max() >= self.vocab_size:
             raise ValueError(
-                f"token id {fed[unknown][0]} is not one of the model's {self._known_ids} ids"
+                f"token id {fed[unknown][0]} is not one of the model's {self.known_ids} ids"
             )
         # A draft may meet ids that only its target has. Whatever it then reads, q stays its law.
         return np.where(unknown, self._stand_in, fed)
@@ -240,15 +251,6 @@ class HFTarget:
             mask.masked_fill_(~visible, torch.finfo(dtype).min)
             masks[kind] = mask[None, None].to(device)  # (1, 1, k + n, length + k + n)
         return masks if len(masks) > 1 else next(iter(masks.values()))
-
-    def _fitted(self, logits: torch.Tensor) -> NDArray[Any]:
-        wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
-        own: NDArray[Any] = logits.to("cpu", wide).numpy()
-        if own.shape[1] >= self.vocab_size:
-            return own[:, : self.vocab_size]
-        fitted = np.full((len(own), self.vocab_size), -np.inf, dtype=own.dtype)
-        fitted[:, : own.shape[1]] = own
-        return fitted
 
 
 def visibility(length: int, pending: int, draft: Draft, window: int | None = None) -> BoolArray:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+import specviz.decoding.cache as cache
 import specviz.decoding.target as module
 from specviz.core.contract import Draft, IntArray
 from specviz.decoding.cache import UnsupportedModelError
@@ -40,10 +40,9 @@ sliding_families = pytest.mark.parametrize(
 
 @functools.cache
 def pair_of(family: str) -> f.Pair:
-    pair = ALL[family]()
-    if family in f.FAMILIES:
-        HFTarget(pair[0]).verify(PROMPT, TREE)  # its trial is over before anything is planted
-    return pair
+    target, draft = ALL[family]()
+    HFTarget(target)  # its trial is over before anything is planted
+    return target, draft
 
 
 @pytest.fixture
@@ -140,9 +139,10 @@ def test_trees_are_refused_by_name(family: str, model: Model, target: HFTarget) 
 
 
 @chain_families
-def test_a_trial_would_refuse_them_too(target: HFTarget) -> None:
-    target.kind = replace(target.kind, trees=True, why="")
-    with pytest.raises(UnsupportedModelError, match=r"cannot verify a tree: .*trial"):
+def test_a_trial_refuses_them_too(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "_why_no_trees", lambda *_: "")
+    target = HFTarget(ALL[family]()[0])
+    with pytest.raises(UnsupportedModelError, match=r"cannot verify a token tree: .*trial"):
         target.verify(PROMPT, TREE)
     assert target.length == 0
 
