@@ -1,1 +1,35 @@
-"""Figures: everything that can be drawn from a trace, loaded when first used."""
+"""Figures: everything that can be drawn from a trace, each loaded when it is first used.
+
+>>> import specviz as sv
+>>> sv.figures.overlap(trace, round=3)                       # doctest: +SKIP
+>>> sv.figures.overlap(trace, round=3, backend="plotly")     # doctest: +SKIP
+
+Every figure takes ``ax=`` and returns the matplotlib Axes (or, with ``backend="plotly"``, a
+plotly figure); none shows itself or changes matplotlib's settings. ``sv.figures.save`` writes SVG
+and PDF whose letters stay letters. Blue is the target p, orange the draft q, green what was
+accepted, vermillion what was rejected.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from specviz.figures._canvas import save
+    from specviz.figures._overlap import overlap
+    from specviz.figures.page import to_html
+
+__all__ = ["overlap", "save", "to_html"]
+
+_HOMES = {"overlap": "_overlap", "save": "_canvas", "to_html": "page"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'specviz.figures' has no attribute {name!r}")
+    value = getattr(import_module(f"specviz.figures.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -58,13 +58,14 @@ def evidence_html(rounds: list[Round], line: Line, judged: bool) -> str:
 def _node_row(node: Node, judged: bool) -> str:
     name = "past the end" if node.accepted and not node.emitted else node.verdict
     q = "1 (no draw)" if node.one_hot else number(node.q)
+    ruler = _ruler(node) if judged and node.verdict != "never examined" else ""
     cells = (
         _share(node.q, q, "q"),
         _share(node.p, number(node.p), "p"),
         f"<td>{_ratio(node)}</td>",
         f"<td>{number(node.overlap)}</td>",
         f"<td>{number(node.acceptance)}</td>",
-        f"<td>{number(node.u)}{_ruler(node) if judged and node.verdict != 'never examined' else ''}</td>",
+        f"<td>{number(node.u)}{ruler}</td>",
     )
     return f"<tr>{_token(node.text)}{''.join(cells)}{_verdict(name)}</tr>"
 

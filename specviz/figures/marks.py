@@ -211,8 +211,10 @@ def in_words(chip: Chip, judged_by_u: bool) -> str:
     chance = f"kept with probability {number(source.acceptance)}"
     if not judged_by_u:
         return f"{name}: {laws}{ratio}; {chance}, by comparing it with the target's own token"
-    relation = "below that" if source.accepted else "not below that"
-    return f"{name}: {laws}{ratio}; {chance}, the draw u = {number(source.u)} is {relation}"
+    below = source.u < source.acceptance
+    relation = "below that" if below else "not below that"
+    whole = "" if below == source.accepted else " (but the block was judged as a whole)"
+    return f"{name}: {laws}{ratio}; {chance}, the draw u = {number(source.u)} is {relation}{whole}"
 
 
 def number(value: float) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-import numpy as np
-
+from specviz.core.measures import Value, show
 from specviz.core.rules import RULES
 
 if TYPE_CHECKING:
@@ -27,16 +26,18 @@ def summary(trace: Trace) -> list[tuple[str, str]]:
     >>> dict(summary(trace))["tokens per target pass"]  # doctest: +SKIP
     '3.12'
     """
-    rows = [("tokens", f"{len(trace.tokens):,}"), ("target passes", f"{len(trace):,}")]
-    proposed = len(trace.node_table)
-    measured = trace.measures() if len(trace) else {}
+    measured = trace.measures()
+    rows = [
+        ("tokens", show(measured["tokens"].value)),
+        ("target passes", show(measured["passes"].value)),
+    ]
     if len(trace):
         rows.append(("tokens per target pass", f"{measured['tokens_per_pass'].value:.2f}"))
-    if proposed:
-        rows.append(("alpha (mean overlap of p and q)", f"{measured['alpha'].value:.3f}"))
-        accepted = int(trace.node_table["emitted"].sum())
-        rate = f"{100 * accepted / proposed:.0f}%"
-        rows.append(("accepted / proposed", f"{accepted:,} / {proposed:,} ({rate})"))
+    if len(trace.node_table):
+        accepted, proposed = measured["accepted"].value, measured["proposed"].value
+        rate = f"{100 * float(cast(float, measured['accepted_per_proposed'].value)):.0f}%"
+        rows.append(("alpha (mean overlap of p and q)", _three(measured["alpha"].value)))
+        rows.append(("accepted / proposed", f"{show(accepted)} / {show(proposed)} ({rate})"))
     spent = seconds(trace)
     if sum(spent.values()) > 0:
         told = " · ".join(f"{name} {duration(value)}" for name, value in spent.items())
@@ -50,7 +51,7 @@ def rule_label(trace: Trace) -> str:
     Examples
     --------
     >>> from specviz.core.trace import Trace
-    >>> rule_label(Trace({"rule": "rejection"}, np.array([1])))
+    >>> rule_label(Trace({"rule": "rejection"}, [1]))
     'rejection (lossless)'
     """
     name = str(trace.meta.get("rule", "not recorded"))
@@ -65,13 +66,14 @@ def rule_label(trace: Trace) -> str:
 def judged_by_u(trace: Trace) -> bool:
     """Whether the run's rule compared a uniform draw with an acceptance probability."""
     rule = RULES.get(str(trace.meta.get("rule")))
-    return rule is None or not rule.same_text
+    return rule is None or rule.compares_u
 
 
 def seconds(trace: Trace) -> dict[str, float]:
     """Return where the time of a run went: draft, target, rest, in seconds (0 if not recorded)."""
-    columns = {"draft": "draft_seconds", "target": "verify_seconds", "rest": "other_seconds"}
-    return {name: float(np.nansum(trace.round_table[c])) for name, c in columns.items()}
+    measured = trace.measures()
+    kinds = {"draft": "draft_seconds", "target": "verify_seconds", "rest": "other_seconds"}
+    return {name: float(cast(float, measured[k].value or 0.0)) for name, k in kinds.items()}
 
 
 def duration(value: float) -> str:
@@ -85,6 +87,10 @@ def duration(value: float) -> str:
     if value < 1:
         return f"{1000 * value:.3g} ms"
     return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
+
+
+def _three(value: Value) -> str:
+    return show(value) if value is None else f"{value:.3f}"
 
 
 def _ended(trace: Trace) -> list[tuple[str, str]]:
