@@ -30,7 +30,7 @@ from specviz.decoding.cache import (
 from specviz.decoding.proof import tried
 
 if TYPE_CHECKING:
-    from specviz.models.load import Model
+    from specviz.models.model import Model
 
 BoolArray = NDArray[np.bool_]
 
@@ -63,7 +63,7 @@ class HFTarget:
 
     Parameters
     ----------
-    model : specviz.models.load.Model
+    model : specviz.models.model.Model
         The model and what is known about it.
     vocab_size : int, optional
         Width of the logits returned. Wider than the model's own: the tail is ``-inf``. Narrower:
@@ -79,11 +79,13 @@ class HFTarget:
 
     Examples
     --------
-    >>> target = HFTarget(pair.target)                                  # doctest: +SKIP
-    >>> draft = Draft.chain([5, 9], None, target.vocab_size)            # doctest: +SKIP
-    >>> target.verify(prompt, draft).shape                              # doctest: +SKIP
-    (3, 2048)
-    >>> target.keep([0])        # the first proposal was accepted         doctest: +SKIP
+    >>> from transformers import GPT2Config, GPT2LMHeadModel
+    >>> from specviz.models.model import as_model
+    >>> sizes = {"n_layer": 1, "n_head": 1, "n_embd": 4, "vocab_size": 8, "n_positions": 16}
+    >>> target = HFTarget(as_model(GPT2LMHeadModel(GPT2Config(**sizes))))
+    >>> target.verify(np.array([1, 2, 3]), Draft.chain([5, 6], None, 8)).shape
+    (3, 8)
+    >>> target.keep([0])  # only the first proposal was accepted
     """
 
     def __init__(self, model: Model, vocab_size: int | None = None) -> None:
