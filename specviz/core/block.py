@@ -8,7 +8,7 @@ import numpy as np
 
 from specviz.core.contract import Draft, FloatArray
 from specviz.core.draws import Draws
-from specviz.core.rule import Verdict, residual
+from specviz.core.rule import Verdict, residual, used
 
 
 def prefix_shares(draft: Draft, p: Any) -> FloatArray:
@@ -19,7 +19,7 @@ def prefix_shares(draft: Draft, p: Any) -> FloatArray:
     shares = np.ones(len(draft) + 1)
     for i, x in enumerate(draft.tokens.tolist()):
         q = draft.law(i, len(p[i]))
-        shares[i + 1] = min(1.0, shares[i] * float(p[i][x]) / float(q[x]))
+        shares[i + 1] = min(1.0, shares[i] * float(p[i][x]) / used(q, x))
     return shares
 
 

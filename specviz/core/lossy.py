@@ -30,7 +30,7 @@ def typical(epsilon: float = 0.09, delta: float = 0.3) -> Rule:
     _check_share("delta", delta)
 
     def keeps(law: Any, x: int) -> bool:
-        mass = law[law > 0]
+        mass = np.asarray(law[law > 0], dtype=np.float64)
         entropy = -float((mass * np.log(mass)).sum())
         return float(law[x]) > min(epsilon, delta * float(np.exp(-entropy)))
 

@@ -117,8 +117,19 @@ def ratio(law: Any, q: Any, token: int) -> float:
     DraftContractError
         If q(x) is 0: the draft cannot have drawn x from the law it reports.
     """
+    return min(1.0, float(law[token]) / used(q, token))
+
+
+def used(q: Any, token: int) -> float:
+    """Return q(x) of proposal x.
+
+    Raises
+    ------
+    DraftContractError
+        If it is 0: the draft cannot have drawn x from the law it reports.
+    """
     if not q[token] > 0:
         raise DraftContractError(
             f"the draft proposed token {token}, to which the law q it reports gives probability 0"
         )
-    return min(1.0, float(law[token]) / float(q[token]))
+    return float(q[token])

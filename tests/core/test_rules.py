@@ -1,0 +1,437 @@
+"""Rules, exactly: every way their draws can fall, against values computed by hand and by others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specviz.core import rejection as rejection_module
+from specviz.core import rules
+from specviz.core.block import block_acceptance
+from specviz.core.contract import Draft, DraftContractError, FloatArray
+from specviz.core.draws import Purpose, Sampler
+from specviz.core.rejection import rejection_acceptance
+from specviz.core.rules import RULES, Verdict, get_rule, residual
+from tests.core.branching import Ways, law_of, token_law, total_variation, ways
+from tests.core.golden import GOLDEN, law, number
+
+ONE = GOLDEN["one_position"]
+P, Q = law(ONE["p"]), law(ONE["q"])
+V = len(P)
+AFTER = np.array([0.7, 0.1, 0.1, 0.1])  # what follows an accepted proposal
+
+
+def rows(n: int) -> FloatArray:
+    """Target laws ``(n + 1, vocab)``: P where the text stands, another law after every node."""
+    return np.stack([P] + [np.roll(AFTER, i) for i in range(n)])
+
+
+# Drafters of one position: draws → Draft.
+
+
+def one_sample(draws: Ways) -> Draft:
+    return Draft.chain([draws.categorical(Q, 0, 0, Purpose.DRAFT)], Q[None], V)
+
+
+def with_replacement(draws: Ways) -> Draft:
+    x = [draws.categorical(Q, 0, i, Purpose.DRAFT) for i in range(2)]
+    return siblings(x, np.stack([Q, Q]))
+
+
+def without_replacement(draws: Ways, *, renormalise: bool = True) -> Draft:
+    first = draws.categorical(Q, 0, 0, Purpose.DRAFT)
+    rest = np.where(np.arange(V) == first, 0, Q)
+    second_law = rest / rest.sum()
+    second = draws.categorical(second_law, 0, 1, Purpose.DRAFT)
+    return siblings([first, second], np.stack([Q, second_law if renormalise else rest]))
+
+
+def top_two(draws: Ways) -> Draft:
+    return siblings(np.argsort(-Q, kind="stable")[:2].tolist(), None)
+
+
+def siblings(tokens: list[int], q: FloatArray | None) -> Draft:
+    n = len(tokens)
+    ids, root = np.array(tokens), np.full(n, -1)
+    if q is None:
+        return Draft(ids, root, np.zeros((0, V)), root.copy())
+    return Draft(ids, root, q, np.arange(n))
+
+
+def verdict_of(drafter: Callable[[Ways], Draft], rule: str) -> Callable[[Ways], tuple[int, bool]]:
+    """The program of one round: → (first token of the text, whether a proposal was accepted)."""
+
+    def program(draws: Ways) -> tuple[int, bool]:
+        draft = drafter(draws)
+        verdict = RULES[rule].verify(draft, rows(len(draft)), draws, 0)
+        first = int(draft.tokens[verdict.path[0]]) if verdict.path else verdict.token
+        return first, bool(verdict.path)
+
+    return program
+
+
+def acceptance(program: Callable[[Ways], tuple[int, bool]]) -> float:
+    return sum(weight for (_, accepted), weight in law_of(program).items() if accepted)
+
+
+def first_token_law(program: Callable[[Ways], tuple[int, bool]]) -> FloatArray:
+    return token_law(lambda draws: program(draws)[0], V)
+
+
+# -- exact values ---------------------------------------------------------------------------------
+
+ACCEPTANCE = [
+    (one_sample, "rejection", ONE["alpha"]),
+    (one_sample, "rejection", GOLDEN["chain_with_match_rule"]["rejection"]),
+    (one_sample, "match", GOLDEN["chain_with_match_rule"]["match"]),
+    (without_replacement, "rejection", ONE["two_siblings_without_replacement_acceptance"]),
+    (with_replacement, "rejection", ONE["two_siblings_with_replacement_acceptance"]),
+    (top_two, "rejection", ONE["top_2_of_q_as_one_hot_siblings_acceptance"]),
+]
+
+
+@pytest.mark.parametrize(("drafter", "rule", "expected"), ACCEPTANCE)
+def test_acceptance_at_one_position(drafter: Any, rule: str, expected: str) -> None:
+    assert acceptance(verdict_of(drafter, rule)) == pytest.approx(number(expected), abs=1e-12)
+
+
+DRAFTERS = [one_sample, with_replacement, without_replacement, top_two]
+FITTING = [
+    (name, drafter)
+    for name, rule in RULES.items()
+    for drafter in DRAFTERS
+    if rule.trees or drafter is one_sample
+]
+LOSSLESS = [(name, d) for name, d in FITTING if RULES[name].lossless and name != "greedy"]
+LOSSY = [name for name, rule in RULES.items() if not rule.lossless]
+
+
+@pytest.mark.parametrize(("rule", "drafter"), LOSSLESS)
+def test_lossless_rules_leave_the_targets_law(rule: str, drafter: Any) -> None:
+    law = first_token_law(verdict_of(drafter, rule))
+    assert total_variation(law, P) == pytest.approx(ONE["all_of_these_total_variation"], abs=1e-12)
+
+
+@pytest.mark.parametrize("rule", LOSSY)
+def test_lossy_rules_do_not(rule: str) -> None:
+    assert total_variation(first_token_law(verdict_of(one_sample, rule)), P) > 0.02
+
+
+def test_alpha_is_the_overlap() -> None:
+    assert np.minimum(P, Q).sum() == pytest.approx(number(ONE["alpha"]))
+
+
+def test_two_siblings_stay_below_the_optimal_transport_bound() -> None:
+    bound = number(ONE["optimal_transport_bound_two_iid_drafts"])
+    assert acceptance(verdict_of(with_replacement, "rejection")) < bound
+
+
+@pytest.mark.parametrize(("rule", "drafter"), FITTING)
+def test_recorded_acceptance_is_how_often_a_proposal_is_kept(rule: str, drafter: Any) -> None:
+    def program(draws: Ways) -> tuple[Draft, list[int]]:
+        draft = drafter(draws)
+        return draft, RULES[rule].verify(draft, rows(len(draft)), draws, 0).path
+
+    drafts: dict[tuple[int, ...], Draft] = {}
+    weights: Counter[tuple[Any, ...]] = Counter()  # (tokens, first node of the path) → probability
+    for weight, (draft, path) in ways(program):
+        tokens = tuple(draft.tokens.tolist())
+        drafts[tokens] = draft
+        weights[tokens] += weight
+        weights[tokens, path[0] if path else None] += weight
+    for tokens, draft in drafts.items():
+        chance = RULES[rule].acceptance(draft, rows(len(draft)))
+        first, second = (weights[tokens, node] / weights[tokens] for node in (0, 1))
+        assert first == pytest.approx(chance[0], abs=1e-12)
+        if len(draft) == 2 and rule in ("rejection", "lenience"):
+            assert second == pytest.approx((1 - chance[0]) * chance[1], abs=1e-12)
+
+
+# -- planted faults: the same rules, a promise broken ---------------------------------------------
+
+
+def test_an_argmax_draft_that_reports_its_soft_law_is_biased() -> None:
+    def argmax_with_soft_q(draws: Ways) -> Draft:
+        return Draft.chain([int(Q.argmax())], Q[None], V)
+
+    law = first_token_law(verdict_of(argmax_with_soft_q, "rejection"))
+    wrong = [number(x) for x in ONE["wrong_argmax_draft_with_soft_q_law"]]
+    assert law == pytest.approx(wrong, abs=1e-12)
+    right = first_token_law(
+        verdict_of(lambda _: Draft.chain([int(Q.argmax())], None, V), "rejection")
+    )
+    assert right == pytest.approx(P, abs=1e-12)
+
+
+def test_resampling_from_p_is_biased(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rejection_module, "residual", WRONG["resample_from_p"])
+    law = first_token_law(verdict_of(one_sample, "rejection"))
+    assert law == pytest.approx([number(x) for x in ONE["wrong_resample_from_p_law"]], abs=1e-12)
+
+
+def test_siblings_without_replacement_need_a_renormalised_q() -> None:
+    def unrenormalised(draws: Ways) -> Draft:
+        return without_replacement(draws, renormalise=False)
+
+    # the rule refuses nothing here: it cannot know, so the law shows it
+    law = first_token_law(verdict_of(unrenormalised, "rejection"))
+    wrong = ONE["wrong_without_replacement_with_unrenormalised_q_total_variation"]
+    assert total_variation(law, P) == pytest.approx(wrong, abs=1e-9)
+
+
+def test_dropping_a_proposal_for_its_own_confidence_is_biased() -> None:
+    case = GOLDEN["stopping_and_pruning"]
+    p, q = law(case["p"]), law(case["q"])
+
+    def first_token(draws: Ways, *, drop: bool) -> int:
+        x = draws.categorical(q, 0, 0, Purpose.DRAFT)
+        dropped = drop and q[x] < number(case["drop_if_q_below"])
+        draft = Draft.empty(2) if dropped else Draft.chain([x], q[None], 2)
+        verdict = rules.rejection(draft, np.stack([p, p])[: len(draft) + 1], draws, 0)
+        return x if verdict.path else verdict.token
+
+    biased = token_law(lambda draws: first_token(draws, drop=True), 2)
+    assert biased == pytest.approx(law(case["law"]), abs=1e-12)
+    assert total_variation(biased, p) == pytest.approx(number(case["total_variation"]))
+    assert token_law(lambda draws: first_token(draws, drop=False), 2) == pytest.approx(p)
+
+
+WRONG: dict[str, Callable[..., Any]] = {
+    "resample_from_p": lambda p, q: p,
+    "residual_absolute_difference": lambda p, q: np.abs(p - q) / np.abs(p - q).sum(),
+}
+
+
+def round_law(rule: str, p: FloatArray, q: FloatArray, gamma: int) -> dict[tuple[int, ...], float]:
+    """Law of what one round emits; p and q are the same in every context."""
+
+    def program(draws: Ways) -> tuple[int, ...]:
+        x = [draws.categorical(q, i, i, Purpose.DRAFT) for i in range(gamma)]
+        draft = Draft.chain(x, np.stack([q] * gamma), len(p))
+        verdict = RULES[rule].verify(draft, np.stack([p] * (gamma + 1)), draws, 0)
+        return (*(x[i] for i in verdict.path), verdict.token)
+
+    return law_of(program)
+
+
+def text_law(one_round: dict[tuple[int, ...], float], length: int) -> FloatArray:
+    """Law ``(V,) * length`` of the first tokens of a text made of such rounds."""
+    law = np.zeros((V,) * length)
+    open_texts = {(): 1.0}
+    while open_texts:
+        text, weight = open_texts.popitem()
+        for more, chance in one_round.items():
+            longer = (*text, *more)[:length]
+            if len(longer) == length:
+                law[longer] += weight * chance
+            else:
+                open_texts[longer] = open_texts.get(longer, 0.0) + weight * chance
+    return law
+
+
+@pytest.mark.parametrize("fault", [None, *WRONG])
+def test_three_tokens_over_several_rounds(
+    fault: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = GOLDEN["wrong_samplers_total_variation_of_the_first_three_tokens"]
+    expected = number(known["faulty_sampler_throughout"][fault]) if fault else 0.0
+    if fault:
+        monkeypatch.setattr(rejection_module, "residual", WRONG[fault])
+    found = text_law(round_law("rejection", P, Q, gamma=2), length=3)
+    plain = np.einsum("a,b,c->abc", P, P, P)
+    assert total_variation(found, plain) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [1, 2, 3])
+def test_block_leaves_the_targets_law_also_past_the_block(gamma: int) -> None:
+    found = text_law(round_law("block", P, Q, gamma), length=4)
+    plain = np.einsum("a,b,c,d->abcd", P, P, P, P)
+    assert total_variation(found, plain) == pytest.approx(0, abs=1e-12)
+
+
+BLOCK = GOLDEN["block_verification"]
+
+
+@pytest.mark.parametrize("gamma", [1, 2, 3, 4])
+@pytest.mark.parametrize(("rule", "table"), [("rejection", "token_rule"), ("block", "block_rule")])
+def test_accepted_tokens_per_round(rule: str, table: str, gamma: int) -> None:
+    one_round = round_law(rule, law(BLOCK["p"]), law(BLOCK["q"]), gamma)
+    accepted = sum((len(text) - 1) * weight for text, weight in one_round.items())
+    assert accepted == pytest.approx(number(BLOCK[table][str(gamma)]), abs=1e-12)
+
+
+# -- the worked example of the lesson -------------------------------------------------------------
+
+
+class Fixed(Ways):
+    """Draws whose accept numbers are given; closing tokens take the likeliest."""
+
+    def __init__(self, numbers: list[float]) -> None:
+        super().__init__([])
+        self.numbers = numbers
+
+    def accept(self, probability: float, position: int, node: int) -> bool:
+        return self.numbers[node] < probability
+
+    def choose(self, law: Any) -> int:
+        return int(np.argmax(law))
+
+
+@pytest.mark.parametrize("any_number", [0.0, 0.5, 1 - 1e-12])
+def test_the_worked_example_emits_two_tokens(any_number: float) -> None:
+    case = GOLDEN["worked_example"]
+    words = [*case["proposals"], "brown", "fox"]
+    q = np.array([[0.3, 0.2, 0.1, 0.4], [0.1, 0.2, 0.3, 0.4]])
+    p = np.array([[0.4, 0.2, 0.2, 0.2], [0.1, 0.1, 0.7, 0.1], [0.25] * 4])
+    assert [q[i, i] for i in range(2)] == case["q"]
+    assert [p[i, i] for i in range(2)] == case["p"]
+
+    verdict = rules.rejection(
+        Draft.chain([0, 1], q, 4), p, Fixed([any_number, case["draws"][1]]), 0
+    )
+    verdicts = ["accepted" if i in verdict.path else "rejected" for i in range(2)]
+    assert verdicts == case["verdicts"]
+    assert words[verdict.token] == "brown"
+    assert verdict.law[1] == 0
+    assert len([*verdict.path, verdict.token]) == case["tokens_emitted_in_this_pass"]
+
+
+# -- the residual at its edges --------------------------------------------------------------------
+
+
+def test_residual_of_equal_laws_is_still_a_law() -> None:
+    for p in (P, np.array([1.0, 0.0]), np.full(7, 1 / 7)):
+        left = residual(p, p.copy())
+        assert left.sum() == pytest.approx(1)
+        assert np.all(left >= 0) and np.all(left[p == 0] == 0)
+
+
+def test_residual_of_almost_equal_laws_goes_where_the_target_has_more() -> None:
+    p = np.array([0.25 + 1e-12, 0.25 - 1e-12, 0.5])
+    q = np.array([0.25, 0.25, 0.5])
+    assert np.minimum(p, q).sum() == pytest.approx(1 - 1e-12, abs=1e-16)
+    assert residual(p, q).tolist() == [1.0, 0.0, 0.0]
+
+
+def test_residual_of_one_token() -> None:
+    p, q = np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])
+    assert residual(p, q).tolist() == [0, 1, 0]
+    assert residual(p, np.array([0.5, 0.5, 0.0])).tolist() == [0, 1, 0]
+    assert residual(p, p).tolist() == [0, 1, 0]
+
+
+def simplex(draw: Any) -> FloatArray:
+    weights = np.array(draw(st.lists(st.sampled_from(WEIGHTS), min_size=5, max_size=5)))
+    weights[draw(st.integers(0, 4))] += 1.0
+    return weights / weights.sum()
+
+
+WEIGHTS = [0.0, 1e-300, 1e-17, 1e-12, 1e-3, 0.1, 1 / 3, 1.0]
+
+
+@given(data=st.data())
+def test_a_rejected_token_is_never_emitted(data: st.DataObject) -> None:
+    p, q = simplex(data.draw), simplex(data.draw)
+    x = data.draw(st.sampled_from(np.flatnonzero(q > 0).tolist()))
+    draft = Draft.chain([x], q[None], 5)
+    for _, verdict in ways(lambda d: rules.rejection(draft, np.stack([p, p]), d, 0)):
+        assert verdict.path or verdict.token != x
+        assert np.isfinite(verdict.law).all()
+        assert verdict.law.sum() == pytest.approx(1)
+        assert np.all(verdict.law >= 0) and not np.any(np.signbit(verdict.law))
+
+
+@given(data=st.data())
+def test_any_two_laws_leave_the_targets(data: st.DataObject) -> None:
+    p, q = simplex(data.draw), simplex(data.draw)
+
+    def first(draws: Ways) -> int:
+        x = draws.categorical(q, 0, 0, Purpose.DRAFT)
+        verdict = rules.rejection(Draft.chain([x], q[None], 5), np.stack([p, p]), draws, 0)
+        return x if verdict.path else verdict.token
+
+    assert total_variation(token_law(first, 5), p) < 1e-12
+
+
+# -- contracts ------------------------------------------------------------------------------------
+
+
+def test_a_proposal_its_own_law_excludes_is_refused() -> None:
+    q = np.array([[0.0, 0.5, 0.5, 0.0]])
+    with pytest.raises(DraftContractError, match="token 3, to which the law q it reports gives"):
+        rules.rejection(Draft.chain([3], q, V), rows(1), Ways([]), 0)
+    for acceptance_of in (rejection_acceptance, block_acceptance):
+        with pytest.raises(DraftContractError, match="token 0"):
+            acceptance_of(Draft.chain([0], q, V), rows(1))
+
+
+def test_a_one_hot_choice_is_kept_with_probability_p() -> None:
+    draft = Draft.chain([1, 2], None, V)
+    assert rejection_acceptance(draft, rows(2)).tolist() == [P[1], AFTER[2]]
+    program = law_of(lambda draws: rules.rejection(draft, rows(2), draws, 0).path == [])
+    assert program[True] == pytest.approx(1 - P[1])
+
+
+def test_an_empty_draft_is_a_plain_target_step() -> None:
+    for name, rule in RULES.items():
+        found = token_law(lambda d, r=rule: r.verify(Draft.empty(V), P[None], d, 0).token, V)
+        assert found == pytest.approx(np.eye(V)[P.argmax()] if name == "greedy" else P)
+        assert len(rule.acceptance(Draft.empty(V), P[None])) == 0
+
+
+def test_equal_laws_accept_everything() -> None:
+    tokens, p = [0, 3, 1], np.stack([P, Q, P, AFTER])
+    draft = Draft.chain(tokens, p[:3], V)
+    assert rejection_acceptance(draft, p).tolist() == [1, 1, 1]
+    for seed in range(50):
+        assert rules.rejection(draft, p, Sampler(seed), 0).path == [0, 1, 2]
+
+
+def test_a_rule_that_does_not_exist_names_those_that_do() -> None:
+    with pytest.raises(ValueError, match=r"'rejection', 'greedy', 'match', 'coupled'.*got 'nope'"):
+        get_rule("nope")
+    assert get_rule("match") is get_rule(RULES["match"]) is RULES["match"]
+
+
+# -- numpy arrays and torch tensors ---------------------------------------------------------------
+
+
+def random_tree(seed: int) -> tuple[Draft, FloatArray]:
+    """Two to seven nodes with random parents and laws, some of them one-hot."""
+    rng = np.random.default_rng(seed)
+    n, v = int(rng.integers(2, 8)), 6
+    parent = np.array([int(rng.integers(-1, i)) for i in range(n)])
+    q = rng.dirichlet(np.ones(v), size=n)
+    one_hot = rng.random(n) < 0.3
+    tokens = np.array([int(rng.choice(v, p=law)) for law in q])
+    q_row = np.where(one_hot, -1, np.arange(n))
+    return Draft(tokens, parent, q, q_row), rng.dirichlet(np.ones(v), size=n + 1)
+
+
+def random_chain(seed: int) -> tuple[Draft, FloatArray]:
+    tree, p = random_tree(seed)
+    return Draft(tree.tokens, np.arange(len(tree)) - 1, tree.q, tree.q_row), p
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_torch_tensors_give_the_same_verdicts(name: str) -> None:
+    rule, kept = RULES[name], 0
+    for seed in range(120):
+        draft, p = (random_tree if rule.trees else random_chain)(seed)
+        tensors = Draft(draft.tokens, draft.parent, torch.from_numpy(draft.q), draft.q_row)  # type: ignore[arg-type]
+        ours: Verdict = rule.verify(draft, p, Sampler(seed), 10)
+        theirs: Verdict = rule.verify(tensors, torch.from_numpy(p), Sampler(seed), 10)
+        assert (ours.path, ours.token) == (theirs.path, theirs.token)
+        assert torch.is_tensor(theirs.law)
+        assert ours.law == pytest.approx(np.asarray(theirs.law), abs=1e-12)
+        expected = rule.acceptance(draft, p)
+        assert expected == pytest.approx(rule.acceptance(tensors, torch.from_numpy(p)), abs=1e-12)
+        kept += len(ours.path)
+    assert kept > 10  # the trees were not all rejected at once
