@@ -143,7 +143,9 @@ class TabularSession:
         with np.errstate(divide="ignore"):
             for node in range(ROOT, len(draft)):
                 path = [int(draft.tokens[i]) for i in draft.path(node)]
-                rows[node + 1, :shared] = np.log(self.model.law(text + path)[:shared])
+                # A draft may meet ids that only its target has: it reads them as token 0.
+                known = [t if t < self.model.vocab_size else 0 for t in text + path]
+                rows[node + 1, :shared] = np.log(self.model.law(known)[:shared])
         self._cache = text + [int(t) for t in draft.tokens]
         self._draft = draft
         return rows
