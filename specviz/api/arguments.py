@@ -103,6 +103,11 @@ def choose_drafter(pair: Any, drafter: Any, gamma: Any, rule: Rule) -> Drafter:
                 "verify='coupled' and DraftModel(noise='target') belong together: the draft must "
                 "race with the target's noise, and only this rule is exact when it does"
             )
+        if getattr(drafter, "trees", False) and not rule.trees:
+            raise ValueError(
+                f"verify={rule.name!r} judges chains only, and {type(drafter).__name__} proposes "
+                f"trees: use verify='rejection', 'match' or 'greedy'"
+            )
         return drafter
     if gamma is None:
         gamma = DEFAULT_GAMMA

@@ -19,7 +19,7 @@ def provenance(
     return {
         "rule": rule.name,
         "rule_settings": dict(rule.settings),
-        "lossless": rule.lossless,
+        "lossless": rule.lossless and getattr(drafter, "lossless", True),
         "drafter": drafter.settings(),
         "sampling": asdict(sampling),
         **settings,

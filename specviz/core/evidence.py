@@ -40,6 +40,8 @@ class Evidence:
         ``(n, m)`` draft laws, row i for node i.
     ids : list of IntArray
         For every row of ``p`` the token that each entry stands for, -1 for padding and tails.
+    node_ids : list of IntArray
+        The same for every row of ``q``.
     closing_row : int
         The row of ``p`` at which the closing token was drawn.
     """
@@ -48,36 +50,34 @@ class Evidence:
     p: FloatArray
     q: FloatArray
     ids: list[IntArray]
+    node_ids: list[IntArray]
     closing_row: int
-
-    def row_of(self, node: Node) -> int:
-        """Return the row of ``p`` at which a node was judged."""
-        return node.parent + 1
 
     def entry(self, row: int, token: int) -> int:
         """Return the entry of a token; the last one (a tail) if it is not on record itself."""
         found = np.flatnonzero(self.ids[row] == token)
         return int(found[0]) if len(found) else self.p.shape[1] - 1
 
-    def cdf_answer(
-        self, row: int, law: FloatArray, token: int, mass: float, choice: Choice, u: float | None
-    ) -> Answer:
-        """Return whether a token follows by inverse CDF from its uniform, and that from the seed.
 
-        ``law`` is over the entries of ``row``, ``mass`` the recorded probability of the token.
-        Where tokens are on record by their mass only, the interval is bounded, not computed.
-        """
-        if choice.how != "inverse CDF":
-            return False
-        good = choice.cdf_lo <= choice.u * choice.mass < choice.cdf_hi
-        good &= abs(choice.cdf_hi - choice.cdf_lo - mass * choice.mass) < EXACT
-        good &= u is None or u == choice.u
-        entry = self.entry(row, token)
-        if self.ids[row][entry] == token:
-            good &= abs(float(law[entry]) - mass) < EXACT
-        low, high = cdf_bounds(self.ids[row], law, token)
-        good &= low - EXACT <= choice.cdf_lo <= high + EXACT
-        return None if good and high - low > EXACT else bool(good)
+def cdf_answer(
+    ids: IntArray, law: FloatArray, token: int, mass: float, choice: Choice, u: float | None
+) -> Answer:
+    """Return whether a token follows by inverse CDF from its uniform, and that from the seed.
+
+    ``law`` is over entries that stand for ``ids``, ``mass`` the recorded probability of the token.
+    Where tokens are on record by their mass only, the interval is bounded, not computed.
+    """
+    if choice.how != "inverse CDF":
+        return False
+    good = choice.cdf_lo <= choice.u * choice.mass < choice.cdf_hi
+    good &= abs(choice.cdf_hi - choice.cdf_lo - mass * choice.mass) < EXACT
+    good &= u is None or u == choice.u
+    at = np.flatnonzero(ids == token)
+    if len(at):
+        good &= abs(float(law[at[0]]) - mass) < EXACT
+    low, high = cdf_bounds(ids, law, token)
+    good &= low - EXACT <= choice.cdf_lo <= high + EXACT
+    return None if good and high - low > EXACT else bool(good)
 
 
 def cdf_bounds(ids: IntArray, law: FloatArray, token: int) -> tuple[float, float]:
@@ -98,6 +98,7 @@ def evidence(trace: Trace, this: Round) -> Evidence:
     width = 2 * trace.k + 3
     p, q = np.zeros((n + 1, width)), np.zeros((n, width))
     ids = [np.full(width, -1, dtype=np.int64) for _ in range(n + 1)]
+    node_ids = [np.full(width, -1, dtype=np.int64) for _ in range(n)]
     if this.closing.kind != "correction":
         law = this.closing.law
         m = len(law.ids)
@@ -105,8 +106,9 @@ def evidence(trace: Trace, this: Round) -> Evidence:
     for node in this.nodes:
         row, laws, m = node.parent + 1, node.laws, len(node.laws.ids)
         ids[row][:m], p[row, :m], q[node.index, :m] = laws.ids, laws.p, laws.q
+        node_ids[node.index][:m] = laws.ids
         p[row, -2:], q[node.index, -2:] = laws.tail_p, laws.tail_q
-    out = Evidence(Draft.empty(width), p, q, ids, last + 1)
+    out = Evidence(Draft.empty(width), p, q, ids, node_ids, last + 1)
     tokens = [out.entry(node.parent + 1, node.token) for node in this.nodes]
     out.draft = Draft(np.array(tokens, dtype=np.int64), parent, q, np.arange(n))
     return out
@@ -123,7 +125,7 @@ def _in_full(trace: Trace, this: Round, parent: IntArray, closing_row: int) -> E
         p[closing_row] = trace.round_table["full_closing"][this.index]
     tokens = np.array([node.token for node in this.nodes], dtype=np.int64)
     ids = [np.arange(trace.full_vocab) for _ in range(n + 1)]
-    return Evidence(Draft(tokens, parent, q, np.arange(n)), p, q, ids, closing_row)
+    return Evidence(Draft(tokens, parent, q, np.arange(n)), p, q, ids, ids[:n], closing_row)
 
 
 class Keys:
@@ -202,7 +204,8 @@ class Recorded:
         """Return the recorded closing token, after checking its draw against its law."""
         closing, row = self._this.closing, self._seen.closing_row
         u = self._keys.uniform(Purpose.CLOSING, position, node)
-        answer = self._seen.cdf_answer(row, law, closing.token, closing.p, closing.choice, u)
+        ids = self._seen.ids[row]
+        answer = cdf_answer(ids, law, closing.token, closing.p, closing.choice, u)
         self.answers.append(("closing draw", answer, f"p = {closing.p:.6g}, {closing.choice}"))
         return self._seen.entry(row, closing.token)
 

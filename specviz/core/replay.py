@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from specviz.core.contract import DraftContractError
 from specviz.core.draws import Purpose
-from specviz.core.evidence import EXACT, Answer, Evidence, Keys, Recorded, evidence
+from specviz.core.evidence import EXACT, Answer, Evidence, Keys, Recorded, cdf_answer, evidence
 from specviz.core.rules import Rule, rule_of
 from specviz.core.views import Round
 
@@ -112,14 +112,14 @@ def check(trace: Trace) -> Replay:
 def _check_proposals(replay: Replay, this: Round, seen: Evidence, keys: Keys) -> None:
     """Check that each proposal follows from q and its draw."""
     for node in this.nodes:
-        choice, row = node.choice, seen.row_of(node)
+        choice, ids = node.choice, seen.node_ids[node.index]
         law = seen.q[node.index]
         if choice.how == "inverse CDF":
             u = keys.uniform(Purpose.DRAFT, node.position, node.index)
-            answer = seen.cdf_answer(row, law, node.token, node.q, choice, u)
+            answer = cdf_answer(ids, law, node.token, node.q, choice, u)
         elif choice.how == "race":
             answer = keys.race_answer(
-                node.position, node.token, seen.ids[row], law, choice.time, choice.second
+                node.position, node.token, ids, law, choice.time, choice.second
             )
         else:
             answer = node.q == 1.0

@@ -111,6 +111,7 @@ class DraftModel:
             raise ValueError(f"noise must be 'draft' or 'target', got {noise!r}")
         self.noise = noise
         self.model = model
+        self._session: Target | None = None
         self._gamma = self._first
 
     @property
@@ -121,7 +122,7 @@ class DraftModel:
     @property
     def cache_length(self) -> int:
         """How many tokens the draft's cache holds."""
-        return self._session.length
+        return 0 if self._session is None else self._session.length
 
     def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
         """Open the draft model with an empty cache.
@@ -140,18 +141,26 @@ class DraftModel:
         self._session = open_session(model, pair.vocab_size)
         self._session.begin()
         self._gamma = self._first
+        self._text_length, self._proposed = 0, 0
+
+    @property
+    def _open(self) -> Target:
+        if self._session is None:
+            raise RuntimeError(f"{type(self).__name__} has not begun a text: call begin() first")
+        return self._session
 
     def propose(self, context: Context, draws: Draws) -> Draft:
         """Draw up to gamma tokens one by one, feeding each to the draft model."""
+        session = self._open
         self._text_length, self._proposed = len(context.tokens), 0
         depth = min(self._gamma, context.room)
-        if self._session.context_length is not None:
-            depth = min(depth, self._session.context_length - len(context.tokens))
-        vocab_size = self._session.vocab_size
+        if session.context_length is not None:
+            depth = min(depth, session.context_length - len(context.tokens))
+        vocab_size = session.vocab_size
         text, tokens, used = context.tokens, [], []
         for node in range(depth):
-            pending = text[self._session.length :]  # after full acceptance: two tokens, else one
-            logits = self._session.verify(pending, Draft.empty(vocab_size))  # (1, vocab)
+            pending = text[session.length :]  # after full acceptance: two tokens, else one
+            logits = session.verify(pending, Draft.empty(vocab_size))  # (1, vocab)
             q = laws(logits, context.sampling, [text])[0]  # (vocab,)
             token = self._draw(q, context, draws, len(text), node)
             tokens.append(token)
@@ -178,9 +187,11 @@ class DraftModel:
         The draft never fed its last proposal, so after full acceptance its cache is one token
         short; the next round feeds whatever the cache lacks.
         """
-        self._session.crop(min(self._session.length, self._text_length + len(path)))
+        session = self._open
+        session.crop(min(session.length, self._text_length + len(path)))
         if self.schedule is not None:
             self._gamma = self.schedule.after(self._gamma, self._proposed, len(path))
+        self._text_length, self._proposed = session.length, 0  # until it proposes again
 
     def settings(self) -> dict[str, Any]:
         """Return what a trace says of this drafter."""

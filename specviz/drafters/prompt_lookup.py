@@ -1,0 +1,95 @@
+"""Prompt lookup: what followed these words last time is proposed again. No model, one-hot q."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from specviz.core.contract import Context, Draft, IntArray, Target
+from specviz.core.draws import Draws
+from specviz.drafters.draft_model import checked_gamma
+
+
+class PromptLookup:
+    """Propose the continuation of an earlier occurrence of the text's last few tokens.
+
+    The longest suffix counts, from ``max_ngram`` tokens down to ``min_ngram``; among its
+    occurrences the most recent one that is followed by enough tokens. Where there is none the
+    round is an ordinary step of the target. Every proposal is a deterministic choice, so its law
+    q is one-hot and it is kept with probability p(x).
+
+    Parameters
+    ----------
+    gamma : int
+        How many tokens to propose.
+    max_ngram, min_ngram : int
+        Longest and shortest suffix to look for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> PromptLookup(gamma=3).continuation(np.array([5, 6, 7, 8, 9, 5, 6]), 3)
+    array([7, 8, 9])
+    """
+
+    name = "prompt_lookup"
+    cache_length = 0
+
+    def __init__(self, gamma: int = 8, *, max_ngram: int = 3, min_ngram: int = 1) -> None:
+        self._gamma = checked_gamma(gamma)
+        for name, value in (("max_ngram", max_ngram), ("min_ngram", min_ngram)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+        if min_ngram > max_ngram:
+            raise ValueError(
+                f"min_ngram must not exceed max_ngram, got {min_ngram} and {max_ngram}"
+            )
+        self.max_ngram, self.min_ngram = max_ngram, min_ngram
+
+    @property
+    def gamma(self) -> int:
+        """How many tokens it proposes, where there is room and a match."""
+        return self._gamma
+
+    def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
+        """Get ready for a new text."""
+        self._vocab_size: int = pair.vocab_size
+
+    def propose(self, context: Context, draws: Draws) -> Draft:
+        """Look the text's last tokens up in the text itself."""
+        found = self.continuation(context.tokens, min(self._gamma, context.room))
+        ends = np.flatnonzero(np.isin(found, list(context.stop_ids)))
+        if len(ends):
+            found = found[: ends[0] + 1]  # nothing can follow an end
+        return Draft.chain(found.tolist(), None, self._vocab_size)
+
+    def continuation(self, text: IntArray, length: int) -> IntArray:
+        """Return up to ``length`` tokens that followed the longest suffix seen before."""
+        for n in range(min(self.max_ngram, len(text) - 1), self.min_ngram - 1, -1):
+            if length < 1:
+                break
+            windows = np.lib.stride_tricks.sliding_window_view(text[:-1], n)
+            starts = np.flatnonzero((windows == text[-n:]).all(axis=1)) + n
+            if len(starts):
+                enough = starts[starts + length <= len(text)]
+                start = enough[-1] if len(enough) else starts[0]
+                return text[start : start + length]
+        return text[:0]
+
+    def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
+        """Nothing to roll back: the text is its only memory."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a trace says of this drafter."""
+        return {
+            "name": self.name,
+            "gamma": self._gamma,
+            "max_ngram": self.max_ngram,
+            "min_ngram": self.min_ngram,
+        }

@@ -1,0 +1,198 @@
+"""A draft model's laws expanded to a tree: several candidates at each position, one target pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from specviz.core.contract import ROOT, Context, Draft, FloatArray, IntArray, Target
+from specviz.core.draws import Draws, Purpose
+from specviz.decoding.cache import refuse
+from specviz.decoding.distributions import laws
+from specviz.decoding.target import open_session
+
+KINDS = ("without_replacement", "with_replacement", "top_k")
+MOST_NODES = 512
+
+
+class Tree:
+    """Propose a tree: ``widths[d]`` candidates after every node of depth d.
+
+    Exact under ``rejection`` whatever the kind, because each node's q is the law it was drawn
+    from *given its earlier siblings*: without replacement that law has lost their tokens and is
+    renormalised; with replacement it is unchanged, and a token drawn twice is two nodes; the
+    ``top_k`` most likely tokens are deterministic choices with a one-hot q.
+
+    Parameters
+    ----------
+    widths : sequence of int
+        Candidates per node at each depth; ``(1, 1, 1)`` is a chain of three.
+    kind : {"without_replacement", "with_replacement", "top_k"}
+        How siblings are chosen.
+    model : optional
+        The draft model; the pair's own by default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> Tree((3, 2)).nodes
+    9
+    """
+
+    name = "tree"
+    trees = True
+
+    def __init__(
+        self, widths: Sequence[int] = (3, 2, 1, 1), *, kind: str = "without_replacement",
+        model: Any = None,
+    ) -> None:  # fmt: skip
+        if not isinstance(widths, (list, tuple)) or not widths:
+            raise TypeError(f"widths must be a list or tuple of whole numbers >= 1, got {widths!r}")
+        for width in widths:
+            if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+                raise ValueError(f"widths must be whole numbers >= 1, got {width!r}")
+        if kind not in KINDS:
+            known = ", ".join(repr(k) for k in KINDS)
+            raise ValueError(f"kind must be one of {known}, got {kind!r}")
+        self.widths = tuple(widths)
+        if self.nodes > MOST_NODES:
+            raise ValueError(
+                f"widths {self.widths} make a tree of {self.nodes} nodes; "
+                f"at most {MOST_NODES} are verified in one pass"
+            )
+        self.kind = kind
+        self.model = model
+        self._session: Target | None = None
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes the full tree has."""
+        return int(np.cumprod(self.widths).sum())
+
+    @property
+    def gamma(self) -> int:
+        """How deep the tree is."""
+        return len(self.widths)
+
+    @property
+    def cache_length(self) -> int:
+        """How many tokens the draft's cache holds."""
+        return 0 if self._session is None else self._session.length
+
+    def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
+        """Open the draft model with an empty cache.
+
+        Raises
+        ------
+        ValueError
+            If there is no draft model, or a model that cannot verify trees.
+        """
+        model = self.model if self.model is not None else pair.draft
+        if model is None:
+            raise ValueError("the pair has no draft model to grow a tree with: give it draft=…")
+        self._session = open_session(model, pair.vocab_size)
+        for session in (target, self._session):
+            if hasattr(session, "kind"):
+                refuse(session.kind, trees=True)
+            if session.context_length is not None and self.nodes >= session.context_length:
+                raise ValueError(
+                    f"widths {self.widths} make a tree of {self.nodes} nodes, but the context "
+                    f"is {session.context_length}"
+                )
+        self._session.begin()
+
+    @property
+    def _open(self) -> Target:
+        if self._session is None:
+            raise RuntimeError(f"{type(self).__name__} has not begun a text: call begin() first")
+        return self._session
+
+    def propose(self, context: Context, draws: Draws) -> Draft:
+        """Grow the tree level by level."""
+        text, session = context.tokens, self._open
+        vocab_size = session.vocab_size
+        depth = min(len(self.widths), context.room)
+        if session.context_length is not None:
+            depth = min(depth, session.context_length - len(text))
+        tokens: list[int] = []
+        parents: list[int] = []
+        used: list[FloatArray] = []
+        rows: list[int] = []
+        level = [ROOT]
+        for width in self.widths[: max(depth, 0)]:
+            tree = _draft(tokens, parents, used, rows, vocab_size)
+            position = len(text) + len(tree.path(level[0]))
+            laws_here = self._laws(context, tree, level)
+            next_level = []
+            for parent, (logits, q) in zip(level, laws_here, strict=True):
+                for token, law in self._siblings(logits, q, width, draws, position, len(tokens)):
+                    rows.append(-1 if law is None else len(used))
+                    if law is not None:
+                        used.append(law)
+                    if token not in context.stop_ids:
+                        next_level.append(len(tokens))
+                    tokens.append(token)
+                    parents.append(parent)
+            level = next_level
+            if not level:
+                break
+        return _draft(tokens, parents, used, rows, vocab_size)
+
+    def _laws(
+        self, context: Context, tree: Draft, level: list[int]
+    ) -> list[tuple[FloatArray, FloatArray]]:
+        """Return (logits, q) after each node of a level, from one pass of the draft model."""
+        text, session = context.tokens, self._open
+        logits = session.verify(text[session.length :], tree)  # (1 + nodes, vocab)
+        session.crop(len(text) - 1)  # so that the next pass has a pending token
+        rows = [node + 1 for node in level]
+        histories = [np.concatenate([text, tree.tokens[tree.path(node)]]) for node in level]
+        q = laws(logits[rows], context.sampling, histories)
+        return list(zip(logits[rows], q, strict=True))
+
+    def _siblings(
+        self, logits: FloatArray, q: FloatArray, width: int, draws: Draws, position: int, node: int
+    ) -> Iterator[tuple[int, FloatArray | None]]:
+        """Yield (token, law used) for each candidate; None for a deterministic choice."""
+        if self.kind == "top_k":
+            best = np.argsort(-logits, kind="stable")[:width]
+            yield from ((int(token), None) for token in best if logits[token] > -np.inf)
+            return
+        for i in range(width):
+            token = draws.categorical(q, position, node + i, Purpose.DRAFT)
+            yield token, q
+            if self.kind == "without_replacement":
+                left = q.copy()
+                left[token] = 0.0
+                if not left.sum() > 0:
+                    return  # every token with mass is a candidate already
+                q = left / left.sum()
+
+    def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
+        """Nothing to roll back: the cache never holds a proposal between rounds."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a trace says of this drafter."""
+        return {
+            "name": self.name,
+            "gamma": self.gamma,
+            "widths": list(self.widths),
+            "kind": self.kind,
+        }
+
+
+def _draft(
+    tokens: list[int], parents: list[int], used: list[FloatArray], rows: list[int], vocab_size: int
+) -> Draft:
+    return Draft(
+        np.array(tokens, dtype=np.int64),
+        np.array(parents, dtype=np.int64),
+        np.stack(used) if used else np.zeros((0, vocab_size)),
+        np.array(rows, dtype=np.int64),
+    )
