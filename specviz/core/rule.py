@@ -97,6 +97,7 @@ def residual(p: Any, q: Any) -> Any:
 
     Examples
     --------
+    >>> import numpy as np
     >>> residual(np.array([0.5, 0.5]), np.array([0.75, 0.25]))
     array([0., 1.])
     """
