@@ -162,7 +162,9 @@ def test_long_texts_are_cut_without_decoding_every_prefix(monkeypatch: pytest.Mo
 
     monkeypatch.setattr("specviz.models.text._pieces_by_prefix", refuse)
     for name, tokenizer in TOKENIZERS.items():
-        ids = ids_of(tokenizer, "the quick fox a fox " * 50)
+        ids = ids_of(tokenizer, "the quick fox 😀 a fox " * 50)
+        if tokenizer.eos_token_id is not None:
+            ids[100:100] = [tokenizer.eos_token_id]
         assert "".join(pieces(tokenizer, ids)) == decode(tokenizer, ids), name
 
 
