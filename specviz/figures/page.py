@@ -169,13 +169,20 @@ def _title(trace: Trace) -> str:
 
 
 def _subtitle(trace: Trace) -> str:
-    names = [f"{role} {trace.meta[role]}" for role in ("target", "draft") if _name(trace, role)]
-    said = "; ".join(["A run of speculative decoding, every draw recorded", *names])
-    return f"<p><bdi>{escape(visible(said, limit=300))}</bdi></p>"
+    """Return the models, and the settings that matter most, as far as they were recorded."""
+    said = [f"{role} {name}" for role in ("target", "draft") if (name := _name(trace, role))]
+    sampling = trace.meta.get("sampling")
+    if isinstance(sampling, dict) and "temperature" in sampling:
+        said.append(f"temperature {sampling['temperature']}")
+    if "seed" in trace.meta:
+        said.append(f"seed {trace.meta['seed']}")
+    words = " · ".join(said) or "a run of speculative decoding"
+    return f"<p><bdi>{escape(visible(words, limit=300))}</bdi></p>"
 
 
-def _name(trace: Trace, role: str) -> bool:
-    return isinstance(trace.meta.get(role), str)
+def _name(trace: Trace, role: str) -> str:
+    model = trace.meta.get(role)
+    return str(model.get("name", "")) if isinstance(model, dict) else ""
 
 
 def _round(trace: Trace, line: Line, judged: bool, opened: bool) -> str:

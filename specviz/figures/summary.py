@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from specviz.core.measures import Value, show
 from specviz.core.rules import RULES
+from specviz.figures.visible import visible
 
 if TYPE_CHECKING:
     from specviz.core.trace import Trace
@@ -59,7 +60,7 @@ def rule_label(trace: Trace) -> str:
         return "none: the target alone"
     rule = RULES.get(name)
     if rule is None:
-        return f"{name} (not known to this version)"
+        return f"{visible(name)} (not known to this version)"
     return f"{name} ({'lossless' if rule.lossless else 'lossy: not the law of the target'})"
 
 
@@ -103,4 +104,4 @@ def _ended(trace: Trace) -> list[tuple[str, str]]:
         "error": "by an error",
     }
     reason = "interrupted" if trace.interrupted else trace.finish_reason
-    return [] if reason is None else [("ended", words.get(reason, reason))]
+    return [] if reason is None else [("ended", words.get(reason, visible(reason)))]

@@ -1,0 +1,71 @@
+"""What can be typed after ``specviz``."""
+
+from __future__ import annotations
+
+import argparse
+
+from specviz._version import __version__
+
+PROMPT = "Once upon a time"
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    top = argparse.ArgumentParser(
+        prog="specviz",
+        description="See, replay and test speculative decoding: every draw of a round, recorded.",
+        epilog="Exit codes: 0 fine, 1 a check failed, 2 wrong input, 130 interrupted.",
+    )
+    top.add_argument("--version", action="version", version=f"specviz {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="command")
+
+    demo = commands.add_parser(
+        "demo",
+        help="decode with the bundled models, show every round, measure against the target alone",
+    )
+    _sampling(demo, prompt=PROMPT)
+    demo.add_argument(
+        "--runs", type=int, default=3, help="timed runs of each kind (default: %(default)s)"
+    )
+    demo.add_argument(
+        "--out", default="specviz-demo", help="folder for the files (default: ./%(default)s/)"
+    )
+
+    trace = commands.add_parser("trace", help="decode with any pair and record the run in a file")
+    _sampling(trace, prompt=None)
+    trace.add_argument("--out", required=True, metavar="FILE", help="the trace, as in fox.specviz")
+    trace.add_argument("--html", metavar="FILE", help="a page of the run as well")
+    trace.add_argument("--target", help="folder or Hub name (default: the bundled target)")
+    trace.add_argument("--draft", help="folder or Hub name (default: the bundled draft)")
+    trace.add_argument("--device", default="auto", help="cpu, cuda, … (default: %(default)s)")
+    trace.add_argument("--dtype", default="auto", help="float32, … (default: %(default)s)")
+    trace.add_argument("--verify", help="the rule (default: rejection; greedy at temperature 0)")
+    trace.add_argument("--top-k", type=int, default=0, help="keep the k most likely; 0 keeps all")
+    trace.add_argument("--top-p", type=float, default=1.0, help="keep this much mass; 1 keeps all")
+
+    show = commands.add_parser("show", help="print a recorded run and check every decision in it")
+    show.add_argument("file", help="a trace, as in fox.specviz")
+    show.add_argument("--all", action="store_true", help="every round of a long run")
+
+    info = commands.add_parser("info", help="versions, devices and the bundled models")
+    for command in (demo, trace, show, info):
+        command.add_argument("--no-color", action="store_true", help="glyphs only")
+        command.add_argument(
+            "--traceback", action="store_true", help="show where in the code an error comes from"
+        )
+    return top
+
+
+def _sampling(command: argparse.ArgumentParser, *, prompt: str | None) -> None:
+    said = f" (default: {prompt!r})" if prompt else ""
+    command.add_argument("--prompt", default=prompt, required=prompt is None, help=f"text{said}")
+    command.add_argument("--seed", type=int, default=0, help="key of every draw (default: 0)")
+    command.add_argument(
+        "--gamma", type=int, default=4, help="tokens drafted per round (default: 4)"
+    )
+    command.add_argument(
+        "--temperature", type=float, default=0.8, help="0 is greedy (default: %(default)s)"
+    )
+    command.add_argument(
+        "--max-new-tokens", type=int, default=96, help="length (default: %(default)s)"
+    )
