@@ -101,6 +101,7 @@ class HFTarget:
         embeddings = getattr(self.model.get_input_embeddings(), "weight", None)
         self.known_ids = model.vocab_size if embeddings is None else len(embeddings)
         self._stand_in = min(model.eos_ids, default=0)
+        self._layers: tuple[int, ...] = ()
         self.begin()
         self.kind = tried(self)
         refuse(self.kind)
@@ -109,7 +110,28 @@ class HFTarget:
         """Forget everything."""
         self.cache = new_cache()
         self.length = 0
+        self.features: torch.Tensor | None = None
+        """``(kept, layers, hidden)``: see :meth:`capture`."""
         self._verified: Draft | None = None
+
+    def capture(self, layers: Sequence[int]) -> None:
+        """Keep what these layers say of every token, for drafters that read it.
+
+        After each :meth:`keep`, ``features`` is ``(kept, len(layers), hidden)``: a row for every
+        token of the last pass that was kept, the pending tokens first, then the accepted path.
+        Layer k is the output of the k-th decoder layer, counted from 1; the last one is what the
+        model's head sees (after the final norm).
+
+        Raises
+        ------
+        ValueError
+            If the model has no such layer.
+        """
+        depth = int(self.model.config.get_text_config().num_hidden_layers)
+        for layer in layers:
+            if not 1 <= layer <= depth:
+                raise ValueError(f"layers must lie in 1..{depth}, the model's depth, got {layer}")
+        self._layers = tuple(layers)
 
     def verify(self, pending: IntArray, draft: Draft) -> NDArray[Any]:
         """Feed ``pending``, then the draft's nodes, in one pass.
@@ -176,6 +198,10 @@ class HFTarget:
             crop_to(self.cache, self.length)
         else:
             gather(self.cache, before, path)
+        if self.features is not None:
+            pending = len(self.features) - len(draft)
+            rows = [*range(pending), *(pending + node for node in path)]
+            self.features = self.features[rows]
         self._verified = None
 
     def crop(self, length: int) -> None:
@@ -240,7 +266,13 @@ class HFTarget:
             arguments["attention_mask"] = self._tree_masks(pending, draft)
         if "logits_to_keep" in self._parameters and len(fed) > rows + SPARE_ROWS:
             arguments["logits_to_keep"] = rows
-        return self.model(**arguments).logits[0, -rows:]
+        if self._layers:
+            arguments["output_hidden_states"] = True
+        out = self.model(**arguments)
+        if self._layers:  # hidden_states[0] is the embedding
+            chosen = [out.hidden_states[layer][0] for layer in self._layers]
+            self.features = torch.stack(chosen, dim=1)  # (k + n, layers, hidden)
+        return out.logits[0, -rows:]
 
     def _tree_masks(self, pending: int, draft: Draft) -> torch.Tensor | dict[str, torch.Tensor]:
         """Return what is added to the attention scores, one mask for each kind of layer."""
