@@ -23,18 +23,24 @@ if TYPE_CHECKING:
     from specviz.core import rules, tabular
     from specviz.core.contract import Draft, Sampling
     from specviz.core.trace import Trace
+    from specviz.drafters.combined import Combined
     from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
+    from specviz.drafters.prompt_lookup import PromptLookup
+    from specviz.drafters.tree import Tree
     from specviz.figures.page import to_html
     from specviz.models.load import load
     from specviz.models.pair import Pair
 
 __all__ = [
     "AdaptiveGamma",
+    "Combined",
     "Draft",
     "DraftModel",
     "Pair",
+    "PromptLookup",
     "Sampling",
     "Trace",
+    "Tree",
     "__version__",
     "figures",
     "generate",
@@ -49,11 +55,14 @@ __all__ = [
 # Where each lazy name lives: "module:name", or the module alone where the name stands for it.
 _HOMES = {
     "AdaptiveGamma": "specviz.drafters.draft_model:AdaptiveGamma",
+    "Combined": "specviz.drafters.combined:Combined",
     "Draft": "specviz.core.contract:Draft",
     "DraftModel": "specviz.drafters.draft_model:DraftModel",
     "Pair": "specviz.models.pair:Pair",
+    "PromptLookup": "specviz.drafters.prompt_lookup:PromptLookup",
     "Sampling": "specviz.core.contract:Sampling",
     "Trace": "specviz.core.trace:Trace",
+    "Tree": "specviz.drafters.tree:Tree",
     "figures": "specviz.figures",
     "generate": "specviz.api.generate:generate",
     "load": "specviz.models.load:load",
