@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     }
     pair = load()
     running = stream(pair, arguments.prompt, gamma=arguments.gamma, **settings)
-    output.say(f"target  {_described(pair.target)}")
-    output.say(f"draft   {_described(pair.draft)}, gamma {arguments.gamma}")
+    output.say(f"target p  {_described(pair.target)}")
+    output.say(f"draft q   {_described(pair.draft)}, gamma {arguments.gamma}")
     code = _show(running, output)
     trace = running.trace
     if len(trace):
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _described(model: Any) -> str:
-    return f"{model.name}: {model.parameters:,} parameters, {model.dtype} on {model.device}"
+    return f"{model.name}, {model.parameters:,} parameters, {model.dtype} on {model.device}"
 
 
 def _show(running: Any, output: Output) -> int:

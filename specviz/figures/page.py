@@ -11,6 +11,7 @@ import re
 import secrets
 from html import escape
 from importlib.resources import files
+from itertools import islice
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ SHOWN = 4_000
 """How many tokens a page shows at most, with their evidence: about 5 MB."""
 
 LONGEST_TEXT = 40_000
+MOST_SETTINGS = 100
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
@@ -217,7 +219,7 @@ def _settings(trace: Trace) -> str:
 
     rows = "".join(
         f'<tr><th scope="row">{escape(visible(str(key)))}</th><td>{shown(value)}</td></tr>'
-        for key, value in trace.meta.items()
+        for key, value in islice(trace.meta.items(), MOST_SETTINGS)
     )
     return (
         "<section><details><summary>Settings of the run</summary>"

@@ -13,6 +13,8 @@ import unicodedata
 SPACE, NEWLINE, TAB, EMPTY, CUT = "␣", "⏎", "⇥", "⟨empty⟩", "…"
 LONGEST_TOKEN = 48
 """How many characters of a token are shown before it is cut."""
+READ = 200_000
+"""How many characters are looked at, however long a text from a stranger's file is."""
 
 _SIGNS = {"\n": NEWLINE, "\t": TAB}
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -53,13 +55,14 @@ def visible(text: str, limit: int = LONGEST_TOKEN) -> str:
         text = text.replace(" ", SPACE)
     shown: list[str] = []
     size = 0
-    for character in _RUN.sub(_counted, text):
+    cut = f"{CUT}({len(text):,} characters)"
+    for character in _RUN.sub(_counted, text[:READ]):
         sign = _sign(character, bool(shown))
         size += len(sign)
         if size > limit:
-            return "".join(shown) + f"{CUT}({len(text):,} characters)"
+            return "".join(shown) + cut
         shown.append(sign)
-    return "".join(shown)
+    return "".join(shown) + (cut if len(text) > READ else "")
 
 
 def split_gap(text: str) -> tuple[str, str]:

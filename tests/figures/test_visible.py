@@ -74,3 +74,8 @@ def test_blanks_are_signs() -> None:
 
 def test_columns_of_a_terminal() -> None:
     assert [columns(text) for text in ("fox", "狐狸", "e\u0301", "")] == [3, 4, 1, 0]
+
+
+def test_an_endless_token_is_not_read_to_its_end() -> None:
+    assert visible("\n" * 5_000_000) == "⏎×200,000…(5,000,000 characters)"
+    assert len(visible("ab" * 5_000_000)) < 100
