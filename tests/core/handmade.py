@@ -100,3 +100,16 @@ def decoded(vocab_size: int = 8, *, tokens: int = 60, **options: Any) -> Trace:
     )
     options = {"gamma": 4, "seed": 3, **options}
     return sv.generate(pair, [0, 1], max_new_tokens=tokens, progress=False, **options)
+
+
+def assert_equal(a: Trace, b: Trace) -> None:
+    """Every number, times included, and every string."""
+    assert a.same_as(b) and b.same_as(a)
+    for mine, theirs in ((a.node_table, b.node_table), (a.round_table, b.round_table)):
+        assert mine.names == theirs.names
+        for name in mine.names:
+            assert mine[name].dtype == theirs[name].dtype
+            assert mine[name].tobytes() == theirs[name].tobytes()
+    for name in ("meta", "k", "full_vocab", "strings", "prompt_pieces", "pieces", "text"):
+        assert getattr(a, name) == getattr(b, name)
+    assert a.prompt.tolist() == b.prompt.tolist()

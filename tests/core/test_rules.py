@@ -8,61 +8,25 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from specviz.core import rejection as rejection_module
 from specviz.core import rules
-from specviz.core.block import block_acceptance
-from specviz.core.contract import Draft, DraftContractError, FloatArray
-from specviz.core.draws import Purpose, Sampler
-from specviz.core.rejection import rejection_acceptance
-from specviz.core.rules import RULES, Verdict, get_rule, residual
+from specviz.core.contract import Draft, FloatArray
+from specviz.core.draws import Purpose
+from specviz.core.rules import RULES
 from tests.core.branching import Ways, law_of, token_law, total_variation, ways
 from tests.core.golden import GOLDEN, law, number
-
-ONE = GOLDEN["one_position"]
-P, Q = law(ONE["p"]), law(ONE["q"])
-V = len(P)
-AFTER = np.array([0.7, 0.1, 0.1, 0.1])  # what follows an accepted proposal
-
-
-def rows(n: int) -> FloatArray:
-    """Target laws ``(n + 1, vocab)``: P where the text stands, another law after every node."""
-    return np.stack([P] + [np.roll(AFTER, i) for i in range(n)])
-
-
-# Drafters of one position: draws → Draft.
-
-
-def one_sample(draws: Ways) -> Draft:
-    return Draft.chain([draws.categorical(Q, 0, 0, Purpose.DRAFT)], Q[None], V)
-
-
-def with_replacement(draws: Ways) -> Draft:
-    x = [draws.categorical(Q, 0, i, Purpose.DRAFT) for i in range(2)]
-    return siblings(x, np.stack([Q, Q]))
-
-
-def without_replacement(draws: Ways, *, renormalise: bool = True) -> Draft:
-    first = draws.categorical(Q, 0, 0, Purpose.DRAFT)
-    rest = np.where(np.arange(V) == first, 0, Q)
-    second_law = rest / rest.sum()
-    second = draws.categorical(second_law, 0, 1, Purpose.DRAFT)
-    return siblings([first, second], np.stack([Q, second_law if renormalise else rest]))
-
-
-def top_two(draws: Ways) -> Draft:
-    return siblings(np.argsort(-Q, kind="stable")[:2].tolist(), None)
-
-
-def siblings(tokens: list[int], q: FloatArray | None) -> Draft:
-    n = len(tokens)
-    ids, root = np.array(tokens), np.full(n, -1)
-    if q is None:
-        return Draft(ids, root, np.zeros((0, V)), root.copy())
-    return Draft(ids, root, q, np.arange(n))
+from tests.core.one_position import (
+    ONE,
+    P,
+    Q,
+    V,
+    one_sample,
+    rows,
+    top_two,
+    with_replacement,
+    without_replacement,
+)
 
 
 def verdict_of(drafter: Callable[[Ways], Draft], rule: str) -> Callable[[Ways], tuple[int, bool]]:
@@ -301,137 +265,3 @@ def test_the_worked_example_emits_two_tokens(any_number: float) -> None:
     assert words[verdict.token] == "brown"
     assert verdict.law[1] == 0
     assert len([*verdict.path, verdict.token]) == case["tokens_emitted_in_this_pass"]
-
-
-# -- the residual at its edges --------------------------------------------------------------------
-
-
-def test_residual_of_equal_laws_is_still_a_law() -> None:
-    for p in (P, np.array([1.0, 0.0]), np.full(7, 1 / 7)):
-        left = residual(p, p.copy())
-        assert left.sum() == pytest.approx(1)
-        assert np.all(left >= 0) and np.all(left[p == 0] == 0)
-
-
-def test_residual_of_almost_equal_laws_goes_where_the_target_has_more() -> None:
-    p = np.array([0.25 + 1e-12, 0.25 - 1e-12, 0.5])
-    q = np.array([0.25, 0.25, 0.5])
-    assert np.minimum(p, q).sum() == pytest.approx(1 - 1e-12, abs=1e-16)
-    assert residual(p, q).tolist() == [1.0, 0.0, 0.0]
-
-
-def test_residual_of_one_token() -> None:
-    p, q = np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])
-    assert residual(p, q).tolist() == [0, 1, 0]
-    assert residual(p, np.array([0.5, 0.5, 0.0])).tolist() == [0, 1, 0]
-    assert residual(p, p).tolist() == [0, 1, 0]
-
-
-def simplex(draw: Any) -> FloatArray:
-    weights = np.array(draw(st.lists(st.sampled_from(WEIGHTS), min_size=5, max_size=5)))
-    weights[draw(st.integers(0, 4))] += 1.0
-    return weights / weights.sum()
-
-
-WEIGHTS = [0.0, 1e-300, 1e-17, 1e-12, 1e-3, 0.1, 1 / 3, 1.0]
-
-
-@given(data=st.data())
-def test_a_rejected_token_is_never_emitted(data: st.DataObject) -> None:
-    p, q = simplex(data.draw), simplex(data.draw)
-    x = data.draw(st.sampled_from(np.flatnonzero(q > 0).tolist()))
-    draft = Draft.chain([x], q[None], 5)
-    for _, verdict in ways(lambda d: rules.rejection(draft, np.stack([p, p]), d, 0)):
-        assert verdict.path or verdict.token != x
-        assert np.isfinite(verdict.law).all()
-        assert verdict.law.sum() == pytest.approx(1)
-        assert np.all(verdict.law >= 0) and not np.any(np.signbit(verdict.law))
-
-
-@given(data=st.data())
-def test_any_two_laws_leave_the_targets(data: st.DataObject) -> None:
-    p, q = simplex(data.draw), simplex(data.draw)
-
-    def first(draws: Ways) -> int:
-        x = draws.categorical(q, 0, 0, Purpose.DRAFT)
-        verdict = rules.rejection(Draft.chain([x], q[None], 5), np.stack([p, p]), draws, 0)
-        return x if verdict.path else verdict.token
-
-    assert total_variation(token_law(first, 5), p) < 1e-12
-
-
-# -- contracts ------------------------------------------------------------------------------------
-
-
-def test_a_proposal_its_own_law_excludes_is_refused() -> None:
-    q = np.array([[0.0, 0.5, 0.5, 0.0]])
-    with pytest.raises(DraftContractError, match="token 3, to which the law q it reports gives"):
-        rules.rejection(Draft.chain([3], q, V), rows(1), Ways([]), 0)
-    for acceptance_of in (rejection_acceptance, block_acceptance):
-        with pytest.raises(DraftContractError, match="token 0"):
-            acceptance_of(Draft.chain([0], q, V), rows(1))
-
-
-def test_a_one_hot_choice_is_kept_with_probability_p() -> None:
-    draft = Draft.chain([1, 2], None, V)
-    assert rejection_acceptance(draft, rows(2)).tolist() == [P[1], AFTER[2]]
-    program = law_of(lambda draws: rules.rejection(draft, rows(2), draws, 0).path == [])
-    assert program[True] == pytest.approx(1 - P[1])
-
-
-def test_an_empty_draft_is_a_plain_target_step() -> None:
-    for name, rule in RULES.items():
-        found = token_law(lambda d, r=rule: r.verify(Draft.empty(V), P[None], d, 0).token, V)
-        assert found == pytest.approx(np.eye(V)[P.argmax()] if name == "greedy" else P)
-        assert len(rule.acceptance(Draft.empty(V), P[None])) == 0
-
-
-def test_equal_laws_accept_everything() -> None:
-    tokens, p = [0, 3, 1], np.stack([P, Q, P, AFTER])
-    draft = Draft.chain(tokens, p[:3], V)
-    assert rejection_acceptance(draft, p).tolist() == [1, 1, 1]
-    for seed in range(50):
-        assert rules.rejection(draft, p, Sampler(seed), 0).path == [0, 1, 2]
-
-
-def test_a_rule_that_does_not_exist_names_those_that_do() -> None:
-    with pytest.raises(ValueError, match=r"'rejection', 'greedy', 'match', 'coupled'.*got 'nope'"):
-        get_rule("nope")
-    assert get_rule("match") is get_rule(RULES["match"]) is RULES["match"]
-
-
-# -- numpy arrays and torch tensors ---------------------------------------------------------------
-
-
-def random_tree(seed: int) -> tuple[Draft, FloatArray]:
-    """Two to seven nodes with random parents and laws, some of them one-hot."""
-    rng = np.random.default_rng(seed)
-    n, v = int(rng.integers(2, 8)), 6
-    parent = np.array([int(rng.integers(-1, i)) for i in range(n)])
-    q = rng.dirichlet(np.ones(v), size=n)
-    one_hot = rng.random(n) < 0.3
-    tokens = np.array([int(rng.choice(v, p=law)) for law in q])
-    q_row = np.where(one_hot, -1, np.arange(n))
-    return Draft(tokens, parent, q, q_row), rng.dirichlet(np.ones(v), size=n + 1)
-
-
-def random_chain(seed: int) -> tuple[Draft, FloatArray]:
-    tree, p = random_tree(seed)
-    return Draft(tree.tokens, np.arange(len(tree)) - 1, tree.q, tree.q_row), p
-
-
-@pytest.mark.parametrize("name", sorted(RULES))
-def test_torch_tensors_give_the_same_verdicts(name: str) -> None:
-    rule, kept = RULES[name], 0
-    for seed in range(120):
-        draft, p = (random_tree if rule.trees else random_chain)(seed)
-        tensors = Draft(draft.tokens, draft.parent, torch.from_numpy(draft.q), draft.q_row)  # type: ignore[arg-type]
-        ours: Verdict = rule.verify(draft, p, Sampler(seed), 10)
-        theirs: Verdict = rule.verify(tensors, torch.from_numpy(p), Sampler(seed), 10)
-        assert (ours.path, ours.token) == (theirs.path, theirs.token)
-        assert torch.is_tensor(theirs.law)
-        assert ours.law == pytest.approx(np.asarray(theirs.law), abs=1e-12)
-        expected = rule.acceptance(draft, p)
-        assert expected == pytest.approx(rule.acceptance(tensors, torch.from_numpy(p)), abs=1e-12)
-        kept += len(ours.path)
-    assert kept > 10  # the trees were not all rejected at once
