@@ -1,0 +1,122 @@
+"""The cards of heads, written from measured numbers only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from specviz.models.heads.config import EagleConfig, HeadConfig
+
+_HEADER = """---
+license: {license}
+library_name: specviz
+---
+"""
+
+Measured = Mapping[str, Mapping[str, Any]]
+
+
+def head_card(
+    config: HeadConfig,
+    facts: Mapping[str, Any],
+    measured: Measured,
+    *,
+    text: str,
+    license: str,
+    ablation: Measured | None = None,
+) -> str:
+    """Return the README of Medusa heads or of an EAGLE head.
+
+    Parameters
+    ----------
+    config : MedusaConfig or EagleConfig
+        Their shape.
+    facts : mapping
+        Of the run: ``steps``, ``rows``, ``context``, ``windows``, ``seconds``.
+    measured : mapping
+        Per domain what ``measure_eagle`` or ``measure_medusa`` returned.
+    text : str
+        One sentence on the text they were trained on.
+    license : str
+        Of the weights.
+    ablation : mapping, optional
+        The same measurements of a head of equal size without features.
+    """
+    layers = ", ".join(map(str, config.layers))
+    if isinstance(config, EagleConfig):
+        size = f"one decoder layer of width {config.hidden_size}"
+        what = (
+            f"An EAGLE head for `{config.target}`: {size} that reads the normalised outputs of "
+            f"layers {layers} and the normalised embedding of the next token, and continues on "
+            f"its own outputs; trained on {config.steps} of its own roll-out steps."
+        )
+    else:
+        what = (
+            f"{config.heads} Medusa heads for `{config.target}`: {config.blocks} residual "
+            f"block(s) each, on the outputs of layer(s) {layers}."
+        )
+    lines = [
+        _HEADER.format(license=license),
+        f"# specviz {config.kind} heads",
+        "",
+        f"{what} The target's own embedding and output head are used, so these weights are "
+        "useless with any other target, and loading them there is refused.",
+        "",
+        "## Training",
+        "",
+        f"{text} {facts['windows']:,} windows of {facts['context']} tokens, {facts['step']:,} "
+        f"steps of {facts['rows']} windows, KL from the target's full laws, "
+        f"{facts['seconds'] / 60:.0f} minutes.",
+        "",
+        "## Measured",
+        "",
+        _convention(config),
+        "",
+        *(_eagle_table(measured) if config.kind == "eagle" else _medusa_table(measured)),
+        "",
+    ]
+    if ablation is not None:
+        lines += [
+            "The same size, data and steps with the features switched off:",
+            "",
+            *_eagle_table(ablation),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _convention(config: HeadConfig) -> str:
+    alpha = (
+        "Held-out text the heads never saw, float32, temperature 1. alpha = mean over positions "
+        "of sum(min(p, q)), p the target's law and q the draft's; top-1: both favour the same "
+        "token. "
+    )
+    if isinstance(config, EagleConfig):
+        return alpha + "Depth d: the d-th proposal of a chain, those before it being the text's."
+    return alpha + "Top-5: the target's favourite is among the head's five."
+
+
+def _eagle_table(measured: Measured) -> list[str]:
+    depth = max(len(row["alpha"]) for row in measured.values())
+    names = [f"depth {d + 1}" for d in range(depth)]
+    lines = ["| text, alpha / top-1 | " + " | ".join(names) + " |", "|---" * (depth + 1) + "|"]
+    for domain, row in measured.items():
+        cells = [
+            f"{alpha:.3f} / {top:.3f}" for alpha, top in zip(row["alpha"], row["top1"], strict=True)
+        ]
+        lines.append(f"| {domain} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def _medusa_table(measured: Measured) -> list[str]:
+    count = max(len(row["alpha"]) for row in measured.values())
+    names = [f"head {i + 1}" for i in range(count)]
+    lines = [
+        "| text, alpha / top-1 / top-5 | " + " | ".join(names) + " |",
+        "|---" * (count + 1) + "|",
+    ]
+    for domain, row in measured.items():
+        rows = zip(row["alpha"], row["top1"], row["top5"], strict=True)
+        cells = [f"{alpha:.3f} / {one:.3f} / {five:.3f}" for alpha, one, five in rows]
+        lines.append(f"| {domain} | " + " | ".join(cells) + " |")
+    return lines
