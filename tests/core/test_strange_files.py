@@ -67,7 +67,7 @@ def test_a_damaged_byte_is_noticed_or_harmless(path: Path) -> None:
     save(trace, path)
     whole = bytearray(path.read_bytes())
     rng, refused = np.random.default_rng(2), 0
-    for at in rng.choice(len(whole), 400, replace=False):
+    for at in rng.choice(len(whole), 200, replace=False):
         damaged = bytearray(whole)
         damaged[at] ^= 1 << int(rng.integers(8))
         path.write_bytes(damaged)
@@ -75,7 +75,7 @@ def test_a_damaged_byte_is_noticed_or_harmless(path: Path) -> None:
             assert_equal(load(path), trace)  # a byte that nobody reads, such as a file's date
         except TraceFileError:
             refused += 1
-    assert refused > 250
+    assert refused > 125
 
 
 def test_tampering_with_nothing_is_fine(path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_member_that_unpacks_to_more_than_it_says_is_refused(path: Path) -> No
 
 def test_many_members_are_refused_before_they_are_listed(path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
-        for i in range(20_000):
+        for i in range(5_000):
             archive.writestr(f"{i}", b"")
     sentence, peak = peak_of_refusal(path)
     assert "it has more than 256 members" in sentence
