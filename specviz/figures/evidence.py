@@ -43,10 +43,7 @@ def evidence_html(rounds: list[Round], line: Line, judged: bool) -> str:
         f'<th scope="col" title="{escape(meaning)}">{name}</th>'
         for name, meaning in COLUMNS.items()
     )
-    body = "".join(
-        "".join(_node_row(node, judged) for node in one.nodes) + _closing_row(one.closing)
-        for one in rounds
-    )
+    body = "".join(_rows(one, judged) for one in rounds)
     which = f"round {line.label}" if line.first == line.last else f"rounds {line.label}"
     return (
         f'<div class="sv-scroll" role="region" tabindex="0" aria-label="Evidence of {which}">'
@@ -55,7 +52,13 @@ def evidence_html(rounds: list[Round], line: Line, judged: bool) -> str:
     )
 
 
-def _node_row(node: Node, judged: bool) -> str:
+def _rows(one: Round, judged: bool) -> str:
+    is_tree = any(node.parent != node.index - 1 for node in one.nodes)
+    rows = (_node_row(node, judged, is_tree) for node in one.nodes)
+    return "".join(rows) + _closing_row(one.closing)
+
+
+def _node_row(node: Node, judged: bool, is_tree: bool) -> str:
     name = "past the end" if node.accepted and not node.emitted else node.verdict
     q = "1 (no draw)" if node.one_hot else number(node.q)
     ruler = _ruler(node) if judged and node.verdict != "never examined" else ""
@@ -65,9 +68,11 @@ def _node_row(node: Node, judged: bool) -> str:
         f"<td>{_ratio(node)}</td>",
         f"<td>{number(node.overlap)}</td>",
         f"<td>{number(node.acceptance)}</td>",
-        f"<td>{number(node.u)}{ruler}</td>",
+        f"<td>{number(node.u) if judged else 'none: tokens are compared'}{ruler}</td>",
     )
-    return f"<tr>{_token(node.text)}{''.join(cells)}{_verdict(name)}</tr>"
+    after = "the text" if node.parent < 0 else f"node {node.parent}"
+    where = f"<small>node {node.index}, after {after}</small>" if is_tree else ""
+    return f"<tr>{_token(node.text, where)}{''.join(cells)}{_verdict(name)}</tr>"
 
 
 def _closing_row(closing: Closing) -> str:
@@ -86,9 +91,9 @@ def _closing_row(closing: Closing) -> str:
     )
 
 
-def _token(text: str) -> str:
+def _token(text: str, where: str = "") -> str:
     gap, rest = split_gap(text)
-    return f'<th scope="row"><bdi>{SPACE if gap else ""}{escape(rest)}</bdi></th>'
+    return f'<th scope="row"><bdi>{SPACE if gap else ""}{escape(rest)}</bdi>{where}</th>'
 
 
 def _verdict(name: str) -> str:

@@ -94,24 +94,28 @@ class Gap:
 def chips(one: Round) -> list[Chip]:
     """Return the tokens of a round: what was proposed, by position, then what closed the round.
 
-    A chain reads from left to right as it was proposed; in a tree the candidates for a position
-    stand together, in the order in which they were drawn.
+    A chain reads from left to right as it was proposed. In a tree the candidates for a position
+    stand together, in the order in which they were drawn; what grew on other branches than the
+    one that was followed is only counted.
     """
+    is_chain = all(node.parent == node.index - 1 for node in one.nodes)
+    on_path = {-1, *one.path}
     depth = [node.position - one.position for node in one.nodes]
     order = sorted(range(len(depth)), key=depth.__getitem__)
     shown: list[Chip] = []
-    left_over, before = 0, -1
+    unexamined, hidden, before = 0, 0, -1
     for i in order:
         node = one.nodes[i]
-        if node.verdict == "never examined" and left_over >= UNEXAMINED_SHOWN:
-            left_over += 1
-            continue
-        left_over += node.verdict == "never examined"
+        if node.verdict == "never examined":
+            if unexamined >= UNEXAMINED_SHOWN or not (is_chain or node.parent in on_path):
+                hidden += 1
+                continue
+            unexamined += 1
         cut = node.accepted and not node.emitted
         mark = MARKS["past the end" if cut else node.verdict]
         shown.append(Chip(mark, *split_gap(node.text), depth[i] == before, node))
         before = depth[i]
-    if (hidden := left_over - UNEXAMINED_SHOWN) > 0:
+    if hidden:
         shown.append(
             Chip(MARKS["never examined"], " ", f"{hidden} more", False, None, hidden=hidden)
         )

@@ -75,7 +75,7 @@ def test_rejected_text_is_deleted_text() -> None:
 
 def test_candidates_of_a_tree_stand_together() -> None:
     (line,) = rows(html(branching()))
-    assert line.replace(" ", "") == "0✗a|✓the–cat|✓fox|–dog+ran"
+    assert line.replace(" ", "") == "0✗a|✓the✓fox|–dog–1more+ran"
 
 
 def test_tokens_after_the_end_are_marked_as_such() -> None:

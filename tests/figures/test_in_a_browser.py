@@ -111,6 +111,14 @@ def test_every_letter_can_be_read(
     assert ("#15171c" in grounds) is (scheme == "dark")
 
 
+def test_a_wide_table_scrolls_and_is_not_cut_off(browser: Any, pages: dict[str, Path]) -> None:
+    page = Opened(browser, pages["story"], viewport={"width": 320, "height": 640}).page
+    table = page.locator("details[open] .sv-scroll")
+    assert table.evaluate("one => one.scrollWidth > one.clientWidth")
+    table.focus()
+    assert table.evaluate("one => { one.scrollLeft = 9999; return one.scrollLeft; }") > 0
+
+
 def test_a_round_opens_by_keyboard_and_shows_its_evidence(
     browser: Any, pages: dict[str, Path]
 ) -> None:

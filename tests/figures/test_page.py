@@ -85,6 +85,13 @@ def test_the_evidence_of_every_decision_is_in_the_page() -> None:
     assert seen.tags.count("tr") == 4 + 9 + 5 + 2  # heads, proposals, closing tokens, settings
 
 
+def test_nodes_of_a_tree_say_what_they_follow() -> None:
+    text = page(branching())
+    assert "<bdi>␣fox</bdi><small>node 3, after node 1</small>" in text
+    assert "<bdi>␣a</bdi><small>node 0, after the text</small>" in text
+    assert "<small>" not in page(story())
+
+
 def test_the_first_rejection_is_open() -> None:
     opened = page(story()).split("<details open>")
     assert len(opened) == 2
