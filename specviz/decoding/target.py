@@ -27,15 +27,13 @@ from specviz.decoding.cache import (
     new_cache,
     refuse,
 )
-from specviz.decoding.proof import tried
+from specviz.decoding.feeding import fed_tokens, forward_arguments
+from specviz.decoding.masks import additive, visibility
+from specviz.decoding.partial import HalfDone, check_exit
+from specviz.decoding.proof import exit_tried, tried
 
 if TYPE_CHECKING:
     from specviz.models.model import Model
-
-BoolArray = NDArray[np.bool_]
-
-SPARE_ROWS = 8
-"""So many unneeded rows go through the head too: slicing can make a CPU copy the head's weight."""
 
 
 def open_session(model: Any, vocab_size: int | None = None) -> Target:
@@ -96,11 +94,11 @@ class HFTarget:
         refuse(self.kind)
         if self.model.training:
             raise ValueError("the model is in training mode; call its eval() method first")
-        self._parameters = frozenset(inspect.signature(self.model.forward).parameters)
-        self._cache_argument = cache_argument(self.model)
+        self.takes = frozenset(inspect.signature(self.model.forward).parameters)
+        self.cache_argument = cache_argument(self.model)
         embeddings = getattr(self.model.get_input_embeddings(), "weight", None)
         self.known_ids = model.vocab_size if embeddings is None else len(embeddings)
-        self._stand_in = min(model.eos_ids, default=0)
+        self.stand_in = min(model.eos_ids, default=0)
         self._layers: tuple[int, ...] = ()
         self.begin()
         self.kind = tried(self)
@@ -112,7 +110,8 @@ class HFTarget:
         self.length = 0
         self.features: torch.Tensor | None = None
         """``(kept, layers, hidden)``: see :meth:`capture`."""
-        self._verified: Draft | None = None
+        self.verified: Draft | None = None
+        self._half = HalfDone()
 
     def capture(self, layers: Sequence[int]) -> None:
         """Keep what these layers say of every token, for drafters that read it.
@@ -159,17 +158,69 @@ class HFTarget:
         RuntimeError
             If the proposals of the last pass have not been settled by :meth:`keep`.
         """
-        fed = self._checked(pending, draft)  # (k + n,)
+        fed = fed_tokens(self, pending, draft)  # (k + n,)
         if not draft.is_chain:
             refuse(self.kind, trees=True)
         try:
             logits = self._forward(fed, len(fed) - len(draft), draft)
         except BaseException:  # also an interrupt: what was appended so far goes again
-            crop_to(self.cache, self.length)
+            self._half.forget(self)
             raise
         self.length += len(fed)
-        self._verified = draft
+        self.verified = draft
         return self.fitted(logits)
+
+    def open_exit(self, layer: int) -> None:
+        """Get ready to draft with the first ``layer`` layers, or say why that is not possible.
+
+        Parameters
+        ----------
+        layer : int
+            From 1 to one less than the model's depth.
+
+        Raises
+        ------
+        ValueError
+            If there is no such layer.
+        UnsupportedModelError
+            If the model is not Llama-like, or a short trial (held once) finds that a pass in two
+            halves is not the same as a pass.
+        """
+        check_exit(self, layer)
+        layers, self._layers = self._layers, ()
+        exit_tried(self, layer)
+        self._layers = layers
+
+    @torch.inference_mode()
+    def draft_step(self, tokens: IntArray, layer: int) -> NDArray[Any]:
+        """Return what the first ``layer`` layers, norm and head say follows ``tokens``.
+
+        The cache is shared: tokens that went through these layers already are not run through
+        them again, neither by the next step nor by :meth:`verify` (:mod:`.partial`).
+
+        Parameters
+        ----------
+        tokens : IntArray
+            ``(n,)`` with n >= 1: all tokens after those that the cache holds.
+        layer : int
+            See :meth:`open_exit`.
+
+        Returns
+        -------
+        array of float32 (float64 if the model is)
+            ``(vocab_size,)`` logits.
+
+        Raises
+        ------
+        ValueError, UnsupportedModelError
+            As :meth:`open_exit` and :meth:`verify`.
+        """
+        fed = fed_tokens(self, tokens, Draft.empty(self.vocab_size))
+        try:
+            return self.fitted(self._half.exit_logits(self, fed, layer))[0]
+        except BaseException:
+            self._half.forget(self)
+            raise
 
     def keep(self, path: Sequence[int]) -> None:
         """Roll the last pass back to its pending tokens and the nodes in ``path``.
@@ -186,9 +237,9 @@ class HFTarget:
         ValueError
             If ``path`` is not a path of the draft that was verified.
         """
-        if self._verified is None:
+        if self.verified is None:
             raise RuntimeError("keep() settles a verify(); there has been none since the last one")
-        draft, path = self._verified, [int(node) for node in path]
+        draft, path = self.verified, [int(node) for node in path]
         parents = [int(draft.parent[node]) if 0 <= node < len(draft) else None for node in path]
         if parents != [ROOT, *path][: len(path)]:
             raise ValueError(f"path {path} does not lead from the root of the draft downwards")
@@ -202,7 +253,7 @@ class HFTarget:
             pending = len(self.features) - len(draft)
             rows = [*range(pending), *(pending + node for node in path)]
             self.features = self.features[rows]
-        self._verified = None
+        self.verified = None
 
     def crop(self, length: int) -> None:
         """Forget every token after the first ``length``.
@@ -214,9 +265,9 @@ class HFTarget:
         """
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot keep {length} tokens of a cache that holds {self.length}")
-        crop_to(self.cache, length)
         self.length = length
-        self._verified = None
+        self._half.forget(self)
+        self.verified = None
 
     def fitted(self, logits: torch.Tensor) -> NDArray[Any]:
         """Return logits ``(rows, model's own)`` on the host, ``(rows, vocab_size)``."""
@@ -228,105 +279,31 @@ class HFTarget:
         fitted[:, : own.shape[1]] = own
         return fitted
 
-    def _checked(self, pending: IntArray, draft: Draft) -> IntArray:
-        if self._verified is not None and len(self._verified) > 0:
-            raise RuntimeError("settle the proposals of the last verify() with keep() first")
-        fed = np.concatenate([np.asarray(pending, dtype=np.int64), draft.tokens])
-        if len(fed) == len(draft):
-            raise ValueError("pending must hold at least one token, got none")
-        ends = self.length + len(fed) - len(draft) + (int(draft.depths().max(initial=-1)) + 1)
-        if self.context_length is not None and ends > self.context_length:
-            raise ValueError(
-                f"the pass would reach {ends} tokens, but the model's context holds "
-                f"{self.context_length}"
-            )
-        unknown = (fed < 0) | (fed >= self.known_ids)
-        if not unknown.any():
-            return fed
-        if fed.min() < 0 or fed.max() >= self.vocab_size:
-            raise ValueError(
-                f"token id {fed[unknown][0]} is not one of the model's {self.known_ids} ids"
-            )
-        # A draft may meet ids that only its target has. Whatever it then reads, q stays its law.
-        return np.where(unknown, self._stand_in, fed)
-
     @torch.inference_mode()
     def _forward(self, fed: IntArray, pending: int, draft: Draft) -> torch.Tensor:
         """Return logits ``(1 + n, rows of the head)``, on the model's device."""
-        device, rows = self.model.device, 1 + len(draft)
-        arguments: dict[str, Any] = {
-            "input_ids": torch.as_tensor(fed, device=device)[None],  # (1, k + n)
-            "use_cache": True,
-            self._cache_argument or "cache": self.cache,
-        }
-        if "position_ids" in self._parameters:
-            depth = np.concatenate([np.arange(pending), pending + draft.depths()])
-            arguments["position_ids"] = torch.as_tensor(self.length + depth, device=device)[None]
-        if not draft.is_chain:
-            arguments["attention_mask"] = self._tree_masks(pending, draft)
-        if "logits_to_keep" in self._parameters and len(fed) > rows + SPARE_ROWS:
-            arguments["logits_to_keep"] = rows
+        if self._layers:  # captured layers must all run now
+            self._half.forget(self)
+        logits = self._half.finish(self, fed, pending, draft)
+        if logits is not None:
+            return logits
+        arguments = forward_arguments(self, fed, pending, draft, masked=not draft.is_chain)
         if self._layers:
             arguments["output_hidden_states"] = True
         out = self.model(**arguments)
         if self._layers:  # hidden_states[0] is the embedding
             chosen = [out.hidden_states[layer][0] for layer in self._layers]
             self.features = torch.stack(chosen, dim=1)  # (k + n, layers, hidden)
-        return out.logits[0, -rows:]
+        return out.logits[0, -(1 + len(draft)) :]
 
-    def _tree_masks(self, pending: int, draft: Draft) -> torch.Tensor | dict[str, torch.Tensor]:
+    def tree_masks(self, pending: int, draft: Draft) -> torch.Tensor | dict[str, torch.Tensor]:
         """Return what is added to the attention scores, one mask for each kind of layer."""
         dtype, device = self.model.dtype, self.model.device
         masks = {}
         for kind, window in self.kind.windows.items():
-            visible = torch.as_tensor(visibility(self.length, pending, draft, window))
-            # Added, not boolean: eager attention would add True and False as 1 and 0.
-            mask = torch.zeros(visible.shape, dtype=dtype)
-            mask.masked_fill_(~visible, torch.finfo(dtype).min)
-            masks[kind] = mask[None, None].to(device)  # (1, 1, k + n, length + k + n)
+            visible = visibility(self.length, pending, draft, window)
+            masks[kind] = additive(visible, dtype).to(device)  # (1, 1, k + n, length + k + n)
         return masks if len(masks) > 1 else next(iter(masks.values()))
-
-
-def visibility(length: int, pending: int, draft: Draft, window: int | None = None) -> BoolArray:
-    """Return which tokens each token of a verification may look at.
-
-    Everything in the cache and the pending tokens are seen causally; a node sees those, its
-    ancestors and itself. Distances in a window are between positions, and a node's position is
-    its depth.
-
-    Parameters
-    ----------
-    length : int
-        Tokens in the cache.
-    pending : int
-        Tokens of the text that are fed.
-    draft : Draft
-        The ``n`` proposals fed after them.
-    window : int, optional
-        A token sees the last ``window`` positions, its own included.
-
-    Returns
-    -------
-    array of bool
-        ``(pending + n, length + pending + n)``, True where the row's token sees the column's.
-
-    Examples
-    --------
-    >>> siblings = Draft(np.array([5, 6]), np.array([-1, -1]), np.zeros((0, 9)), np.array([-1, -1]))
-    >>> visibility(0, 1, siblings).astype(int).tolist()
-    [[1, 0, 0], [1, 1, 0], [1, 0, 1]]
-    """
-    text = length + pending
-    visible = np.zeros((pending + len(draft), text + len(draft)), dtype=bool)
-    visible[:, :text] = np.tri(pending + len(draft), text, length, dtype=bool)
-    for node, parent in enumerate(draft.parent.tolist()):
-        if parent != ROOT:
-            visible[pending + node] = visible[pending + parent]
-        visible[pending + node, text + node] = True
-    if window is not None:
-        position = np.concatenate([np.arange(text), text + draft.depths()])
-        visible &= position[length:, None] - position[None, :] < window
-    return visible
 
 
 __all__ = ["HFTarget", "UnsupportedModelError", "open_session", "visibility"]

@@ -203,7 +203,7 @@ def test_twin_a_boolean_mask_under_eager_attention(
     def boolean(self: HFTarget, pending: int, draft: Draft) -> torch.Tensor:
         return torch.as_tensor(module.visibility(self.length, pending, draft))[None, None]
 
-    monkeypatch.setattr(HFTarget, "_tree_masks", boolean)
+    monkeypatch.setattr(HFTarget, "tree_masks", boolean)
     must_fail(lambda: expect_rows(model, PROMPT, TREE, target.verify(PROMPT, TREE)))
 
 

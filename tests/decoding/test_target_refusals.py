@@ -134,7 +134,7 @@ def test_a_pass_that_fails_in_the_trial_is_the_cause_and_is_not_held_against_the
 
 
 def test_a_mask_that_is_passed_over_is_found_in_a_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(HFTarget, "_tree_masks", lambda *_: None)
+    monkeypatch.setattr(HFTarget, "tree_masks", lambda *_: None)
     target = HFTarget(f.FAMILIES["gpt2"]()[0])
     target.verify(PROMPT, CHAIN)
     target.keep([])
