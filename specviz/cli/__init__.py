@@ -61,6 +61,8 @@ def _run(arguments: object, output: Output) -> int:
     from importlib import import_module
 
     name = vars(arguments)["command"]
+    if name != "show" and sys.stderr.isatty():  # the first import of torch takes seconds
+        print("specviz: loading torch and the models", file=sys.stderr)
     command = import_module(f"specviz.cli.{name}")
     code: int = command.run(arguments, output)
     return code

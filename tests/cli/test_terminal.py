@@ -73,6 +73,16 @@ def test_terminals_without_the_glyphs_get_ascii(
     assert "v accepted" in screen.text
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_person_who_waits_is_told_why(
+    terminal: bool, pair: Any, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = Screen("utf-8", terminal)
+    monkeypatch.setattr(sys, "stderr", screen)
+    assert main(["info"]) == 0
+    assert screen.text == "specviz: loading torch and the models\n" * terminal
+
+
 def test_output_without_a_known_encoding_is_ascii() -> None:
     assert Output(io.StringIO()).ascii
 
