@@ -29,25 +29,29 @@ def project(root: Path) -> dict[str, Any]:
     return tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
 
 
-@pytest.fixture(scope="module")
-def imported(root: Path) -> set[str]:
-    """Every foreign library that the package imports somewhere, but for optional ones."""
-    package = root / "specviz"
+def foreign(package: Path) -> set[str]:
+    """Every library of other people's that a tree of ours imports somewhere."""
     modules = module_names(package)
     found = {
         item.module.split(".")[0]
         for path in package.rglob("*.py")
         for item in imports(path, package, modules)
     }
-    return found - sys.stdlib_module_names - {"specviz", "__future__", *OPTIONAL.values()}
+    return found - sys.stdlib_module_names - {"specviz", "tests"}
 
 
-def test_dependencies_are_those_the_package_imports(
-    project: dict[str, Any], imported: set[str]
-) -> None:
+def test_dependencies_are_those_the_package_imports(root: Path, project: dict[str, Any]) -> None:
     declared = {name_of(requirement) for requirement in project["dependencies"]}
+    imported = foreign(root / "specviz") - set(OPTIONAL.values())
     assert imported - declared == set(), "imported, but not declared"
     assert declared - imported - set(INDIRECT) == set(), "declared, but not imported"
+
+
+def test_the_extras_have_what_the_tests_import(root: Path, project: dict[str, Any]) -> None:
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["test"], *extras["browser"]]
+    declared = {name_of(requirement) for requirement in wanted}
+    assert foreign(root / "tests") - declared == set(), "imported, but not declared"
 
 
 def test_every_requirement_has_a_tested_version(root: Path, project: dict[str, Any]) -> None:
