@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from specviz.core.columns import FULL_NODES, FULL_ROUNDS
 
 MAX_BYTES = 2**30
-"""The most a trace file may hold, unpacked: some 300,000 rounds of four proposals."""
+"""The most a trace file may hold, unpacked: some 270,000 rounds of four proposals."""
 
 MAX_META_BYTES = 2**24
 MAX_RATIO = 500  # unpacked to packed; whole laws may be mostly 0 and are left out of it
