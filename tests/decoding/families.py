@@ -62,7 +62,8 @@ def mistral(**changes: object) -> PreTrainedModel:
 
 
 def gemma2(**changes: object) -> PreTrainedModel:
-    config = {**_LLAMA_LIKE, "head_dim": 8, "sliding_window": WINDOW, "query_pre_attn_scalar": 8}
+    sizes = {"head_dim": 8, "sliding_window": WINDOW, "query_pre_attn_scalar": 8}
+    config = {**_LLAMA_LIKE, **sizes, **changes}
     return tf.Gemma2ForCausalLM(
         tf.Gemma2Config(**config, final_logit_softcapping=10.0, attn_logit_softcapping=5.0)
     )
