@@ -1,0 +1,92 @@
+"""Pearson's chi-square on tables of emitted tokens: against a law, and between two samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from specviz.core.contract import FloatArray
+from specviz.lossless.findings import Finding
+from specviz.lossless.sample import Words
+from specviz.lossless.tables import Table
+
+
+def goodness_of_fit(table: Table, words: Words | None = None) -> Finding:
+    """Return whether a table follows the target's law.
+
+    Cells are pooled to at least five expected each; with one cell left there is nothing to test.
+
+    Parameters
+    ----------
+    table : Table
+        Law and counts.
+    words : mapping or sequence, optional
+        Token strings, for the description of the cell that departs most.
+    """
+    expected = table.pooling.expected
+    if len(expected) < 2:
+        return _untestable(table.name, table.n, expected)
+    counts = table.pooled_counts().sum(axis=0)
+    statistic, p = pearson(counts, expected)
+    worst = int(np.argmax(np.abs(counts - expected) / np.sqrt(expected)))
+    detail = (
+        f"{table.describe_pooled(worst, words)}: {counts[worst]:,.0f} seen, "
+        f"{expected[worst]:,.1f} expected"
+    )
+    return Finding(table.name, "chi-square", statistic, len(expected) - 1, table.n, p, detail)
+
+
+def pearson(counts: FloatArray, expected: FloatArray) -> tuple[float, float]:
+    """Return Pearson's statistic and p-value; expectations are scaled to the total in float64.
+
+    Raises
+    ------
+    ValueError
+        If a cell expects nothing: pool it, for the ratio would be NaN or infinite.
+    """
+    if np.any(expected <= 0):
+        raise ValueError("a cell with expected count 0 must be pooled before it is tested")
+    scaled = np.asarray(expected, dtype=np.float64) * (float(counts.sum()) / float(expected.sum()))
+    found: Any = stats.chisquare(counts, scaled)
+    return float(found.statistic), float(found.pvalue)
+
+
+def homogeneity(
+    name: str, subject: FloatArray, reference: FloatArray, label: Any = None
+) -> Finding:
+    """Return whether two rows of pooled counts come from one law (no Yates correction).
+
+    Parameters
+    ----------
+    name : str
+        The table's name.
+    subject, reference : FloatArray
+        ``(pooled,)`` counts; every cell must expect five in both rows.
+    label : callable, optional
+        Pooled cell → description.
+    """
+    both = np.stack([subject, reference])  # (2, pooled)
+    total = both.sum(axis=0)
+    n = int(both.sum())
+    expected = both.sum(axis=1, keepdims=True) * total / max(1, n)
+    if both.shape[1] < 2:
+        return _untestable(name, n, expected[0])
+    found: Any = stats.chi2_contingency(both, correction=False)
+    gap = (subject - expected[0]) / np.sqrt(expected[0])
+    worst = int(np.argmax(np.abs(gap)))
+    detail = "" if label is None else (
+        f"{label(worst)}: {subject[worst]:,.0f} seen, {reference[worst]:,.0f} in the reference"
+    )  # fmt: skip
+    return Finding(name, "chi-square", float(found.statistic), int(found.dof), n,
+                   float(found.pvalue), detail)  # fmt: skip
+
+
+def _untestable(name: str, n: int, expected: FloatArray) -> Finding:
+    detail = (
+        f"all {n:,} texts fall into one cell of at least 5 expected: no degrees of freedom"
+        if len(expected) < 2
+        else ""
+    )
+    return Finding(name, "chi-square", None, None, n, None, detail)

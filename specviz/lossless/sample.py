@@ -1,0 +1,166 @@
+"""Emitted texts as an array: what every test of losslessness reads, and nothing else.
+
+A text that ended by itself goes on with the absorbing symbol :data:`END`, so that all rows have one
+length and ending early is an outcome like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from specviz.core.contract import IntArray
+
+END = -1
+"""The symbol after a text's end: not a token, a cell of its own in every table."""
+
+Words = Mapping[int, str] | Sequence[str]
+"""What to show for a token id."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Independent texts that a sampler emitted after one prompt.
+
+    Parameters
+    ----------
+    tokens : IntArray
+        ``(n, length)`` ids in the order drawn; :data:`END` (-1) after a text's end.
+    vocab_size : int
+        How many tokens there are; ids are ``0 … vocab_size - 1``.
+    end_ids : frozenset of int
+        Tokens that end a text (EOS); they are emitted, and only END may follow.
+    """
+
+    tokens: IntArray
+    vocab_size: int
+    end_ids: frozenset[int] = frozenset()
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def length(self) -> int:
+        """How many positions each text has."""
+        return int(self.tokens.shape[1])
+
+    @classmethod
+    def of(
+        cls,
+        sequences: Any,
+        vocab_size: int,
+        *,
+        end_ids: Iterable[int] = (),
+        length: int | None = None,
+    ) -> Sample:
+        """Return a sample of recorded texts.
+
+        Parameters
+        ----------
+        sequences : array ``(n, length)`` or sequence of sequences of int
+            The emitted tokens, without the prompt, in the order they were drawn.
+        vocab_size : int
+            How many tokens there are.
+        end_ids : iterable of int
+            Tokens that end a text. A shorter text must end with one (as emitted, EOS included).
+        length : int, optional
+            Use the first ``length`` tokens of each text; by default as many as the longest has.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is nothing in it, an id is outside the vocabulary, or a text is shorter than
+            the others although it did not end.
+
+        Examples
+        --------
+        >>> Sample.of([[3, 1, 2], [3, 0]], vocab_size=4, end_ids=[0]).tokens.tolist()
+        [[3, 1, 2], [3, 0, -1]]
+        """
+        ends = frozenset(int(i) for i in end_ids)
+        if isinstance(vocab_size, bool) or not isinstance(vocab_size, (int, np.integer)):
+            raise TypeError(f"vocab_size must be a whole number, got {vocab_size!r}")
+        if vocab_size < 2:
+            raise ValueError(f"vocab_size must be at least 2, got {vocab_size}")
+        if length is not None and length < 1:
+            raise ValueError(f"length must be at least 1 token, got {length}")
+        tokens = _array(sequences, length, ends)
+        if tokens.size == 0:
+            raise ValueError("sequences is empty: at least one text of one token is needed")
+        low, high = int(tokens.min()), int(tokens.max())
+        if low < END or high >= vocab_size:
+            raise ValueError(
+                f"sequences has id {high if high >= vocab_size else low}; ids must lie in "
+                f"0 … {vocab_size - 1} (vocab_size={vocab_size}), or be {END} after a text's end"
+            )
+        _check_ends(tokens, ends)
+        return cls(tokens, int(vocab_size), ends)
+
+
+def _array(sequences: Any, length: int | None, ends: frozenset[int]) -> IntArray:
+    """Return ``(n, length)``: cut at ``length``, filled up with END where a text ended."""
+    if isinstance(sequences, (str, bytes)):
+        raise TypeError("sequences must hold token ids, not text: encode it first")
+    if isinstance(sequences, np.ndarray) and sequences.ndim == 2:
+        return _whole(sequences[:, :length], 0)
+    rows = [np.asarray(row) for row in sequences]
+    if not rows:
+        return np.zeros((0, 0), dtype=np.int64)
+    for index, row in enumerate(rows):
+        if row.ndim != 1:
+            raise ValueError(f"sequences[{index}] must be one list of token ids, got {row.shape}")
+    sizes = np.array([len(row) for row in rows])
+    wide = int(sizes.max()) if length is None else length
+    if wide == 0:
+        return np.zeros((0, 0), dtype=np.int64)
+    if np.all(sizes >= wide):
+        return _whole(np.stack([row[:wide] for row in rows]), 0)
+    tokens = np.full((len(rows), wide), END, dtype=np.int64)
+    for index, row in enumerate(rows):
+        used = row[:wide]
+        tokens[index, : len(used)] = _whole(used, index)
+        if len(used) < wide and (len(used) == 0 or int(used[-1]) not in ends | {END}):
+            raise ValueError(
+                f"sequences[{index}] has {len(used)} tokens where {wide} are needed, and does not "
+                f"end with one of end_ids={sorted(ends)}: draw it longer, or use "
+                f"length={max(1, int(sizes.min()))} to test the first tokens only"
+            )
+    return tokens
+
+
+def _whole(ids: Any, index: int) -> IntArray:
+    array = np.asarray(ids)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"sequences[{index}] must hold whole numbers, got {array.dtype}")
+    return array.astype(np.int64, copy=False)
+
+
+def _check_ends(tokens: IntArray, ends: frozenset[int]) -> None:
+    """Refuse END that no end id precedes; what follows an end id is for the tests to judge."""
+    ended = tokens == END
+    if not ended.any():
+        return
+    before = np.isin(tokens[:, :-1], [*ends, END])
+    if ended[:, 0].any() or np.any(ended[:, 1:] & ~before):
+        raise ValueError(
+            f"sequences has {END} (end of text) where no token of end_ids={sorted(ends)} came "
+            f"before it: name the model's end tokens, or cut all texts at the shortest"
+        )
+
+
+def word(token: int, words: Words | None = None) -> str:
+    """Return what to call a token: its text where known (quoted, escaped), and its id."""
+    if token == END:
+        return "(end)"
+    text = None
+    if isinstance(words, Mapping):
+        text = words.get(token)
+    elif words is not None and token < len(words):
+        text = words[token]
+    if text is None:
+        return f"⟨{token}⟩"
+    shown = repr(str(text))  # escapes what cannot be seen, also marks that reverse text
+    return f"{shown if len(shown) <= 40 else shown[:38] + '…'} (id {token})"
