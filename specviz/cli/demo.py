@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     }
     pair = load()
     running = stream(pair, arguments.prompt, gamma=arguments.gamma, **settings)
-    output.say(f"target p  {_described(pair.target)}")
-    output.say(f"draft q   {_described(pair.draft)}, gamma {arguments.gamma}")
+    output.say(f"target p  {_described('target', pair.target)}")
+    output.say(f"draft q   {_described('draft', pair.draft)}, gamma {arguments.gamma}")
     code = _show(running, output)
     trace = running.trace
     if len(trace):
@@ -71,8 +71,9 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     return code
 
 
-def _described(model: Any) -> str:
-    return f"{model.name}, {model.parameters:,} parameters, {model.dtype} on {model.device}"
+def _described(role: str, model: Any) -> str:
+    name = "" if model.name == role else f"{model.name}, "  # the bundled ones are called so
+    return f"{name}{model.parameters:,} parameters, {model.dtype} on {model.device}"
 
 
 def _show(running: Any, output: Output) -> int:

@@ -32,7 +32,8 @@ class OverlapData:
     """What the figure shows, without drawing it.
 
     ``labels``, ``p``, ``q`` and ``shared`` (min(p, q)) have one entry per row, the last row being
-    all other tokens together; ``proposed`` is the row of the proposal.
+    all other tokens together; ``proposed`` is the row of the proposal. ``by_ratio`` says that the
+    run's rule accepts with min(1, p/q), so that the overlap is what it accepts on average.
     """
 
     labels: list[str]
@@ -41,6 +42,7 @@ class OverlapData:
     shared: FloatArray
     proposed: int
     overlap: float
+    by_ratio: bool
     title: str
 
 
@@ -157,6 +159,7 @@ def overlap_data(trace: Trace, round: int, node: int) -> OverlapData:
         shared=np.append(shared, min(rest)),
         proposed=int(np.flatnonzero(order == at)[0]),
         overlap=one.overlap,
+        by_ratio=trace.meta.get("rule") == "rejection",
         title=f"round {round}, proposal {node}: “{_label(one.text)}” {mark.glyph} {mark.name}",
     )
 
@@ -197,7 +200,7 @@ def _matplotlib(
             hatch="////",
             linewidth=0.8,
         )
-    _legend(ax, colours, points)
+    _legend(ax, colours, points, data.by_ratio)
     ax.set_yticks(rows, [safe_text(label) for label in data.labels])
     labels: list[Any] = ax.get_yticklabels()
     labels[data.proposed].set_fontweight("bold")
@@ -220,13 +223,17 @@ def _matplotlib(
     return ax
 
 
-def _legend(ax: Axes, colours: Palette, points: float) -> None:
+def _legend(ax: Axes, colours: Palette, points: float, by_ratio: bool) -> None:
     from matplotlib.patches import Patch
 
     handles = [
         Patch(facecolor=colours.p, edgecolor=colours.p, label="target p"),
         Patch(facecolor=colours.q, edgecolor=colours.q, label="draft q"),
-        Patch(facecolor=colours.accepted, alpha=0.28, label="overlap: accepted"),
+        Patch(
+            facecolor=colours.accepted,
+            alpha=0.28,
+            label="overlap: accepted" if by_ratio else "overlap",
+        ),
         Patch(
             facecolor=colours.p_tint, edgecolor=colours.p, hatch="////", label="residual: p above q"
         ),
@@ -234,7 +241,7 @@ def _legend(ax: Axes, colours: Palette, points: float) -> None:
             facecolor=colours.rejected_tint,
             edgecolor=colours.rejected,
             hatch="////",
-            label="q above p: rejected",
+            label="q above p: rejected" if by_ratio else "q above p",
         ),
     ]
     ax.legend(
@@ -272,7 +279,8 @@ def _strip(ax: Axes, data: OverlapData, colours: Palette, points: float) -> None
     plate = {"facecolor": colours.p_tint, "edgecolor": "none", "pad": 1.5}
     accepted, left = f"1 − TV = {data.overlap:.3f}", f"TV = {1 - data.overlap:.3f}"
     if shared > 0.6:
-        strip.text(0.015, 0, "accepted on average", ha="left", **words)
+        said = "accepted on average" if data.by_ratio else "overlap of p and q"
+        strip.text(0.015, 0, said, ha="left", **words)
     if shared > 0.3:
         strip.text(shared - 0.015, 0, accepted, ha="right", fontweight="bold", **words)
         if shared < 0.75:

@@ -20,7 +20,7 @@ def draw(data: OverlapData, colours: Palette, points: float) -> go.Figure:
         (
             "draft q",
             data.q,
-            "q above p: rejected",
+            "q above p: rejected" if data.by_ratio else "q above p",
             (colours.q, colours.rejected, colours.rejected_tint),
         ),
     ):

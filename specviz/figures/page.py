@@ -184,7 +184,13 @@ def _subtitle(trace: Trace) -> str:
 
 def _name(trace: Trace, role: str) -> str:
     model = trace.meta.get(role)
-    return str(model.get("name", "")) if isinstance(model, dict) else ""
+    if not isinstance(model, dict):
+        return ""
+    name, parameters = str(model.get("name", "")), model.get("parameters")
+    known = [name] if name != role else []
+    return " ".join(
+        [*known, *([f"({parameters:,} parameters)"] if isinstance(parameters, int) else [])]
+    )
 
 
 def _round(trace: Trace, line: Line, judged: bool, opened: bool) -> str:

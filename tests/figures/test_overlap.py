@@ -92,6 +92,18 @@ def test_what_is_drawn_is_the_data(laws: tuple[np.ndarray, np.ndarray]) -> None:
     assert strip.patches[0].get_width() == pytest.approx(data.overlap)
 
 
+def test_only_a_rule_that_goes_by_the_ratio_accepts_the_overlap() -> None:
+    def words(rule: str) -> str:
+        ax = sv.figures.overlap(trace_of([([("a", "rejected")], ("b", "correction"))], rule=rule))
+        texts = [*ax.get_legend().get_texts(), *ax.child_axes[0].texts]
+        return " ".join(text.get_text() for text in texts)
+
+    assert "accepted on average" in words("rejection")
+    assert "overlap: accepted" in words("rejection")
+    assert "accepted" not in words("match")
+    assert "rejected" not in words("match")
+
+
 def test_plotly_draws_the_same(laws: tuple[np.ndarray, np.ndarray]) -> None:
     import plotly.graph_objects as go
 
