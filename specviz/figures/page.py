@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 SHOWN = 4_000
 """How many tokens a page shows at most, with their evidence: about 5 MB."""
 
+SHOWN_WITHOUT_SCRIPT = 900
+"""How many tokens a page with a player shows to readers without scripts."""
+
 LONGEST_TEXT = 40_000
 MOST_SETTINGS = 100
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -80,7 +83,7 @@ def to_html(
     --------
     >>> to_html(trace, "fox.html", compare=plain)  # doctest: +SKIP
     """
-    where = _checked(trace, path)
+    where = checked(trace, path)
     write_whole(where, page(trace, title=title, compare=compare))
     return where
 
@@ -89,8 +92,8 @@ def page(
     trace: Trace, *, title: str | None = None, compare: Trace | Comparison | None = None
 ) -> str:
     """Return the page that :func:`to_html` writes."""
-    heading = visible(title if title is not None else _title(trace), limit=120)
-    against = _comparison(trace, compare)
+    heading = visible(title if title is not None else page_title(trace), limit=120)
+    comparison = against(trace, compare)
     sheet = style() + files("specviz.figures").joinpath("page.css").read_text("utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -100,8 +103,8 @@ def page(
         f'<meta name="generator" content="specviz {__version__}">\n'
         f"<title>{escape(heading)}</title>\n<style>\n{sheet}</style>\n</head>\n"
         f'<body>\n<main class="sv-trace sv-page">\n'
-        f"<header><h1><bdi>{escape(heading)}</bdi></h1>{_subtitle(trace)}</header>\n"
-        f"{summary_html(trace)}\n{against.html() if against else ''}\n"
+        f"<header><h1><bdi>{escape(heading)}</bdi></h1>{subtitle(trace)}</header>\n"
+        f"{summary_html(trace)}\n{comparison.html() if comparison else ''}\n"
         f"{stage_html(trace)}\n{_text(trace)}\n{_settings(trace)}\n"
         "</main>\n</body>\n</html>\n"
     )
@@ -140,7 +143,7 @@ def write_whole(where: Path, text: str) -> None:
         raise
 
 
-def _checked(trace: Any, path: Any) -> Path:
+def checked(trace: Any, path: Any) -> Path:
     from specviz.core.trace import Trace
 
     if not isinstance(trace, Trace):
@@ -155,7 +158,7 @@ def _checked(trace: Any, path: Any) -> Path:
     return where
 
 
-def _comparison(trace: Trace, compare: Any) -> Comparison | None:
+def against(trace: Trace, compare: Any) -> Comparison | None:
     from specviz.core.trace import Trace
 
     if compare is None or isinstance(compare, Comparison):
@@ -165,12 +168,12 @@ def _comparison(trace: Trace, compare: Any) -> Comparison | None:
     return Comparison.of(trace, compare)
 
 
-def _title(trace: Trace) -> str:
+def page_title(trace: Trace) -> str:
     words = trace.prompt_text.strip()
     return f"{words[:60]}{'…' if len(words) > 60 else ''}" if words else "Speculative decoding"
 
 
-def _subtitle(trace: Trace) -> str:
+def subtitle(trace: Trace) -> str:
     """Return the models, and the settings that matter most, as far as they were recorded."""
     said = [f"{role} {name}" for role in ("target", "draft") if (name := _name(trace, role))]
     sampling = trace.meta.get("sampling")

@@ -1,0 +1,29 @@
+"""The player: a run watched token by token, in a notebook or on a page of its own.
+
+How the parts fit
+-----------------
+::
+
+    Trace ──projection.py──▶ header + columns ──pack()──▶ bytes ──gzip──▶ widget trait or page
+            (columns.py)                                                   │
+    js/decode.js ◀─────────────────────────────────────────────────────────┘
+      ├─ timeline.js   position (round, phase, node) ⇄ step number; jumps, search, links
+      ├─ frame.js      frameAt(data, time, step): all there is to see at a step, pure
+      ├─ words.js      captions and numbers of a frame, pure
+      ├─ view_*.js     one view a file: a pure part (…At(data, frame)) and mount() → update(frame)
+      ├─ predict.js, controls.js, playback.js      modes, keys and buttons, the clock
+      ├─ player.js     puts them together: mountPlayer(el, data, model)
+      ├─ race.js       several runs on one clock of measured time
+      ├─ main.js       render({ model, el }): what a model's ``kind`` mounts
+      └─ standalone.js the page's stand-in for a widget's model
+
+``assets.py`` joins the modules into one script (no bundler) and writes the palettes in front of
+``css/``. ``page.py`` writes the self-contained page, ``widget.py`` is the anywidget. Both hand the
+same script the same four values: ``kind``, ``data`` (a list of packed runs), ``options`` and
+``step`` / ``round``; the script uses only ``model.get/set/on/off/save_changes``.
+
+To add a view, write ``js/view_name.js`` with ``name``, ``title`` and ``mount(data, time, player)``
+and name it in ``VIEWS`` of ``player.js``. To add another widget, write its module and its entry
+in ``MOUNTS`` of ``main.js``. Names are global once joined: two modules must not share one.
+Token text is untrusted: it is made visible in Python and set with ``textContent`` only.
+"""

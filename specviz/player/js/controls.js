@@ -1,0 +1,142 @@
+// Buttons, scrubbing, search, help, and what each key does.
+
+import { h, setAttr, setText, show } from "./dom.js";
+import { SPEEDS } from "./playback.js";
+
+/** Key → what it does; the help lists these. */
+export const KEYS = [
+  ["Space", "play or pause (in predict mode: reveal)"],
+  ["→ ←", "next, previous token"],
+  ["Shift → ←", "next, previous phase"],
+  ["↓ ↑", "next, previous round"],
+  ["Home End", "first, last step"],
+  ["n N", "next, previous rejection"],
+  ["b B", "next, previous bonus"],
+  ["/", "search for a token"],
+  ["+ −", "faster, slower"],
+  ["p", "predict, then reveal: k kept, x rejected, u shows u"],
+  ["g", "captions on or off"],
+  ["f", "full screen"],
+  ["c", "copy a link to this position (pages)"],
+  ["Esc", "back to what happened; close this"],
+  ["?", "this list"],
+];
+
+/**
+ * What a key asks for; null if it is not ours.
+ * @param {{ key: string, shiftKey?: boolean }} event
+ * @returns {[string, ...any[]] | null}
+ */
+export function command({ key, shiftKey }) {
+  switch (key) {
+    case " ": return ["toggle"];
+    case "ArrowRight": return ["jump", shiftKey ? "phase" : "token", 1];
+    case "ArrowLeft": return ["jump", shiftKey ? "phase" : "token", -1];
+    case "ArrowDown": case "PageDown": return ["jump", "round", 1];
+    case "ArrowUp": case "PageUp": return ["jump", "round", -1];
+    case "Home": return ["edge", -1];
+    case "End": return ["edge", 1];
+    case "n": return ["jump", "rejection", 1];
+    case "N": return ["jump", "rejection", -1];
+    case "b": return ["jump", "bonus", 1];
+    case "B": return ["jump", "bonus", -1];
+    case "/": return ["find"];
+    case "+": case "=": return ["speed", 1];
+    case "-": case "−": return ["speed", -1];
+    case "p": return ["predict"];
+    case "k": return ["guess", true];
+    case "x": return ["guess", false];
+    case "r": return ["guess", null];
+    case "u": return ["hint"];
+    case "g": return ["guided"];
+    case "f": return ["full"];
+    case "c": return ["link"];
+    case "?": return ["help"];
+    case "Escape": return ["escape"];
+    default: return null;
+  }
+}
+
+/** @param {any} player @param {{ standalone: boolean, length: number }} options */
+export function controls(player, options) {
+  const button = (glyph, label, does, extra = {}) => {
+    const made = h("button", { type: "button", title: label, "aria-label": label, text: glyph, ...extra });
+    made.addEventListener("click", does);
+    return made;
+  };
+  const play = button("▶", "Play (space)", () => player.toggle(), { class: "svp-play", "data-testid": "svp-play" });
+  const scrub = h("input", {
+    type: "range", min: 0, max: Math.max(0, options.length - 1), step: 1, value: 0,
+    class: "svp-scrub", "aria-label": "Position in steps", "data-testid": "svp-scrub",
+  });
+  scrub.addEventListener("input", () => player.go(Number(scrub.value)));
+  const where = h("output", { class: "svp-where", "data-testid": "svp-where" });
+  const speed = h("select", { "aria-label": "Steps per second", title: "Steps per second" },
+    SPEEDS.map((x) => h("option", { value: x, text: `${x}/s` })));
+  speed.addEventListener("change", () => player.setSpeed(Number(speed.value)));
+  const find = h("input", { type: "search", placeholder: "find a token", "aria-label": "Find a token", class: "svp-find" });
+  const found = h("span", { class: "svp-found", role: "status" });
+  find.addEventListener("keydown", (/** @type {any} */ event) => {
+    event.stopPropagation();
+    if (event.key === "Enter") setText(found, player.find(find.value) ? "" : "not in this run");
+    if (event.key === "Escape") player.focus();
+  });
+  find.addEventListener("input", () => setText(found, ""));
+  const predict = button("predict", "Predict, then reveal (p)", () => player.predict(), { "aria-pressed": "false" });
+  const guided = button("captions", "Captions (g)", () => player.guided(), { "aria-pressed": "false" });
+  const copied = h("span", { class: "svp-found", role: "status" });
+  const link = button("link", "Copy a link to this position (c)", () => player.link());
+  show(link, options.standalone);
+  const full = button("⛶", "Full screen (f)", () => player.full());
+  const help = button("?", "Keys (?)", () => player.help());
+
+  const group = (...children) => h("div", { class: "svp-group" }, children);
+  const el = h("div", { class: "svp-bar", role: "toolbar", "aria-label": "Player" }, [
+    group(
+      button("⏮", "Previous round (up)", () => player.jump("round", -1)),
+      button("◂", "Back (left)", () => player.jump("token", -1), { "data-testid": "svp-back" }),
+      play,
+      button("▸", "Forward (right)", () => player.jump("token", 1), { "data-testid": "svp-next" }),
+      button("⏭", "Next round (down)", () => player.jump("round", 1)),
+    ),
+    scrub, where,
+    group(
+      button("✗▸", "Next rejection (n)", () => player.jump("rejection", 1), { class: "svp-rejects" }),
+      button("+▸", "Next bonus (b)", () => player.jump("bonus", 1), { class: "svp-bonuses" }),
+      speed,
+    ),
+    group(find, found),
+    group(predict, guided, link, copied, full, help),
+  ]);
+  const list = h("div", { class: "svp-help", hidden: true, role: "dialog", "aria-label": "Keys" }, [
+    h("b", { text: "Keys" }),
+    h("dl", {}, KEYS.flatMap(([key, does]) => [h("dt", { text: key }), h("dd", { text: does })])),
+    h("p", { text: "Click a token, a card or a block to go there. Drag u, or the draw below it, to see what would have happened." }),
+  ]);
+  let last = "";
+  return {
+    el, list, find,
+    showHelp(on) {
+      show(list, on ?? list.hidden);
+    },
+    say(text) {
+      setText(copied, text);
+    },
+    /** @param {any} frame @param {any} state */
+    update(frame, state) {
+      if (Number(scrub.value) !== frame.step) scrub.value = String(frame.step);
+      const words = `round ${frame.round}, step ${frame.step} of ${options.length - 1}`;
+      if (words !== last) {
+        last = words;
+        setText(where, `round ${frame.round}`);
+        scrub.setAttribute("aria-valuetext", words);
+      }
+      setText(play, state.playing ? "❚❚" : "▶");
+      setAttr(play, "aria-label", state.playing ? "Pause (space)" : "Play (space)");
+      setAttr(play, "title", state.playing ? "Pause (space)" : "Play (space)");
+      setAttr(predict, "aria-pressed", String(state.predict));
+      setAttr(guided, "aria-pressed", String(state.guided));
+      if (speed.value !== String(state.speed)) speed.value = String(state.speed);
+    },
+  };
+}

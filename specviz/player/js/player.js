@@ -1,0 +1,257 @@
+// The player: one trace, one position, the views that draw it.
+
+import { decode, unzip } from "./decode.js";
+import { controls, command } from "./controls.js";
+import { h, setAttr, setText, show } from "./dom.js";
+import { frameAt } from "./frame.js";
+import { playback, SPEEDS } from "./playback.js";
+import { predictPanel, scorebook } from "./predict.js";
+import { clamp, fromHash, jump, search, timeline, toHash } from "./timeline.js";
+import { barsView } from "./view_bars.js";
+import { cachesView } from "./view_caches.js";
+import { drawView } from "./view_draw.js";
+import { lanesView } from "./view_lanes.js";
+import { measuresView } from "./view_measures.js";
+import { phaseView } from "./view_phase.js";
+import { textView } from "./view_text.js";
+import { treeView } from "./view_tree.js";
+import { caption, spoken } from "./words.js";
+
+export const VIEWS = [textView, phaseView, barsView, drawView, cachesView, lanesView, measuresView, treeView];
+
+/**
+ * Build a player inside an element.
+ * @param {any} el
+ * @param {import("./decode.js").Data} data
+ * @param {any} model  get, set, on, off, save_changes: anywidget's, or the page's shim
+ * @returns {() => void} takes everything down again
+ */
+export function mountPlayer(el, data, model) {
+  const options = model.get("options") ?? {};
+  const time = timeline(data);
+  const off = new AbortController();
+  const reduced = window.matchMedia("(prefers-reduced-motion: reduce)");
+  const book = scorebook(data);
+  const state = {
+    step: 0, playing: false, speed: 2, guided: Boolean(options.guided), predict: false, hint: false,
+    book, whatIf: /** @type {any} */ (null),
+  };
+  const root = h("div", {
+    class: `svp svp-${options.theme ?? "auto"}`, tabindex: 0, role: "group",
+    "aria-label": `Player: ${data.header.label}`, "data-lm-suppress-shortcuts": "true",
+    "data-testid": "specviz-player",
+  });
+  if (options.height) root.style.height = `${options.height}px`;
+  if (!time.length) {
+    root.append(h("p", { text: "This run has no rounds: there is nothing to play." }));
+    el.append(root);
+    return () => root.remove();
+  }
+
+  const clock = playback({
+    speed: () => state.speed,
+    waits: () => player.frame.concealed,
+    advance(steps) {
+      const last = time.length - 1;
+      let to = Math.min(state.step + steps, last);
+      if (reduced.matches) to = time.start[time.at(to).round + 1] - 1; // completed states only
+      if (state.predict) for (let s = state.step + 1; s < to; s++) if (time.at(s).phase === "decide") to = s;
+      move(to);
+      return to < last;
+    },
+    changed(playing) {
+      state.playing = playing;
+      draw();
+      if (!playing) settle();
+    },
+  });
+
+  const player = {
+    /** @type {import("./frame.js").Frame} */
+    frame: frameAt(data, time, 0),
+    /** @param {number} step */
+    go(step) {
+      clock.stop();
+      move(step);
+      settle();
+    },
+    jump: (unit, way) => player.go(jump(data, time, state.step, unit, way)),
+    edge: (way) => player.go(way < 0 ? 0 : time.length - 1),
+    toggle() {
+      if (player.frame.concealed) return player.guess(null);
+      if (!state.playing && state.step >= time.length - 1) move(0);
+      clock.toggle();
+    },
+    whatIf(change) {
+      clock.stop();
+      state.whatIf = change && { ...state.whatIf, ...change };
+      draw();
+    },
+    guess(kept) {
+      if (!player.frame.concealed) return;
+      book.answer(player.frame, kept);
+      clock.hold(1.5);
+      draw();
+      announce();
+    },
+    showHint() {
+      if (player.frame.concealed) state.hint = true;
+      draw();
+    },
+    hint: () => player.showHint(),
+    predict() {
+      state.predict = !state.predict;
+      if (state.predict) book.clear();
+      draw();
+    },
+    guided() {
+      state.guided = !state.guided;
+      draw();
+    },
+    speed: (way) => player.setSpeed(SPEEDS[clamp(SPEEDS.indexOf(state.speed) + way, 0, SPEEDS.length - 1)]),
+    setSpeed(speed) {
+      state.speed = speed;
+      draw();
+    },
+    find(words) {
+      const step = search(data, time, words, state.step);
+      if (step >= 0) player.go(step);
+      return step >= 0;
+    },
+    focus: () => root.focus(),
+    full() {
+      const done = document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen?.();
+      done?.catch?.(() => bar.say("full screen is not allowed here"));
+    },
+    help: (on) => bar.showHelp(on),
+    escape() {
+      bar.showHelp(false);
+      player.whatIf(null);
+    },
+    link() {
+      if (!options.standalone) return;
+      location.hash = toHash(time.at(state.step));
+      const copied = navigator.clipboard?.writeText(location.href);
+      if (!copied) return bar.say("the address above has it");
+      copied.then(() => bar.say("copied"), () => bar.say("the address above has it"));
+    },
+  };
+
+  const bar = controls(player, { standalone: Boolean(options.standalone), length: time.length });
+  const captionBox = h("div", { class: "svp-caption" });
+  const live = h("div", { class: "svp-live", "aria-live": "polite", "data-testid": "svp-live" });
+  const predicting = predictPanel(data, player);
+  const wanted = VIEWS.filter((view) =>
+    options.views ? options.views.includes(view.name) : view.name !== "tree" || data.isTree);
+  const views = wanted.map((view) => view.mount(data, time, player));
+  const stage = h("div", { class: "svp-stage" });
+  wanted.forEach((view, i) => {
+    stage.append(h("section", { class: `svp-view svp-v-${view.name}`, "aria-label": view.title }, [
+      h("h3", { class: "svp-h", text: view.title }), views[i].el,
+    ]));
+    if (view.name === "text") stage.append(captionBox, predicting.el);
+  });
+  if (!wanted.some((view) => view.name === "text")) stage.prepend(captionBox, predicting.el);
+  const head = h("div", { class: "svp-head1" }, [
+    h("b", { text: options.title || data.header.label }), h("span", { text: data.header.rule_label }),
+  ]);
+  root.append(head, stage, bar.el, bar.list, live);
+  el.append(root);
+
+  function draw() {
+    const asks = state.predict && book.asks(frameAt(data, time, state.step));
+    const frame = frameAt(data, time, state.step, asks);
+    player.frame = frame;
+    for (const view of views) view.update(frame, state);
+    bar.update(frame, state);
+    predicting.update(frame, state);
+    show(captionBox, state.guided);
+    if (state.guided) setText(captionBox, caption(data, frame));
+    setAttr(root, "data-round", frame.round);
+    setAttr(root, "data-phase", frame.phase);
+    setAttr(root, "data-step", frame.step);
+  }
+
+  /** @param {number} step */
+  function move(step) {
+    state.step = clamp(Math.trunc(step) || 0, 0, time.length - 1);
+    state.whatIf = null;
+    state.hint = false;
+    draw();
+  }
+
+  function announce() {
+    setText(live, spoken(data, player.frame));
+  }
+
+  /** @type {any} */
+  let later = 0;
+  /** After an act of the reader: say where one is, and tell the kernel, once. */
+  function settle() {
+    announce();
+    clearTimeout(later);
+    later = setTimeout(() => {
+      if (model.get("step") === state.step) return;
+      model.set("step", state.step);
+      model.set("round", player.frame.round);
+      model.save_changes();
+    }, 120);
+  }
+
+  const listen = (target, event, does, more = {}) =>
+    target.addEventListener(event, does, { ...more, signal: off.signal });
+  listen(root, "keydown", (/** @type {any} */ event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const tag = event.target.tagName, kind = event.target.type;
+    if (kind === "search" || tag === "SELECT") return event.stopPropagation();
+    if (tag === "BUTTON" && (event.key === " " || event.key === "Enter")) return event.stopPropagation();
+    if (kind === "range" && !event.target.classList.contains("svp-scrub") && /^(Arrow|Home|End|Page)/.test(event.key))
+      return event.stopPropagation();
+    const asked = command(event);
+    if (!asked) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (asked[0] === "find") return bar.find.focus();
+    player[asked[0]](...asked.slice(1));
+  });
+  const fromKernel = () => {
+    const step = model.get("step");
+    if (Number.isInteger(step) && step !== state.step) player.go(step);
+  };
+  const roundFromKernel = () => {
+    const round = model.get("round");
+    if (Number.isInteger(round) && round !== player.frame.round && model.get("step") === state.step)
+      player.go(time.start[clamp(round, 0, data.rounds - 1)]);
+  };
+  model.on("change:step", fromKernel);
+  model.on("change:round", roundFromKernel);
+  const watch = new IntersectionObserver((seen) => clock.seen(seen[seen.length - 1].isIntersecting));
+  watch.observe(root);
+  const fromLink = () => {
+    const position = options.standalone ? fromHash(location.hash) : null;
+    if (position) player.go(time.step(position));
+  };
+  listen(window, "hashchange", fromLink);
+
+  move(model.get("step") || 0);
+  fromLink();
+  announce();
+  let gone = false;
+  return () => {
+    if (gone) return;
+    gone = true;
+    clock.stop();
+    clearTimeout(later);
+    off.abort();
+    watch.disconnect();
+    model.off("change:step", fromKernel);
+    model.off("change:round", roundFromKernel);
+    root.remove();
+  };
+}
+
+/** Read the first of a model's runs and build its player. @param {any} model @param {any} el */
+export async function playerOf(model, el) {
+  const data = decode(await unzip(model.get("data")[0]));
+  return mountPlayer(el, data, model);
+}

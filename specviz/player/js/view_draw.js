@@ -1,0 +1,226 @@
+// (d) The draw: u on [0, 1] against the acceptance, then the inverse CDF of the law that the next
+// token is drawn from. Both can be dragged: what if the draw had been another one?
+
+import { NONE, tokenText } from "./decode.js";
+import { h, pool, setAttr, setBar, setStyle, setText, show, trimmed } from "./dom.js";
+import { evidence, lawRows, number, quoted, rejectedRow } from "./words.js";
+
+/** @typedef {import("./decode.js").Data} Data */
+/** @typedef {import("./frame.js").Frame} Frame */
+/** @typedef {{ u?: number, v?: number } | null} WhatIf */
+
+/**
+ * What the draws at a frame were, or would be with other numbers.
+ * @param {Data} data @param {Frame} frame @param {WhatIf} [whatIf]
+ * @param {boolean} [hint] tell u even while the verdict is concealed
+ * @returns {any} test: {a, u, kept} or null; law: {rows, v, chosen, colour, title} or null; says
+ */
+export function drawAt(data, frame, whatIf = null, hint = false) {
+  if (frame.phase === "draft") return draftDraw(data, frame);
+  if (frame.phase === "verify") return { says: WAIT[frame.status.length ? 0 : 1] };
+  if (frame.phase === "decide") return testDraw(data, frame, whatIf, hint);
+  return closingDraw(data, frame, whatIf);
+}
+
+const WAIT = [
+  "Next, every proposal x gets its own uniform draw u: it is kept if u < min(1, p(x) / q(x)).",
+  "Next, the target draws a token from its own law.",
+];
+
+function draftDraw(data, frame) {
+  const row = frame.first + frame.node, it = evidence(data, row);
+  if (it.oneHot) return { says: `No draw: the draft chose ${quoted(it.text)} outright.` };
+  if (data.node.q_draw[row] === 2) return { says: `${quoted(it.text)} won a race with the target's own noise.` };
+  const rows = lawOf(data, row, "top", "top_q");
+  return {
+    law: {
+      rows, v: data.node.q_u[row], colour: "q", title: "draft q, laid end to end",
+      chosen: rows.find((one) => one.token === data.node.token[row]) ?? null,
+    },
+    says: `A uniform number picks the piece of q that it falls into: ${quoted(it.text)}.`,
+  };
+}
+
+function lawOf(data, row, ids, p) {
+  const wide = data.width[ids], rows = [];
+  for (let i = row * wide; i < (row + 1) * wide; i++)
+    if (data.node[ids][i] !== NONE && data.node[p][i] > 0)
+      rows.push({ token: data.node[ids][i], p: data.node[p][i], lo: data.node.top_lo[i] });
+  return rows;
+}
+
+function testDraw(data, frame, whatIf, hint) {
+  const row = frame.first + frame.node, it = evidence(data, row);
+  if (!data.header.judged_by_u) {
+    const own = it.own === NONE ? "" : ` The target's own token is ${quoted(tokenText(data, it.own))}.`;
+    return { says: `No u here: a proposal is kept if the target draws the same token.${frame.concealed ? "" : own}` };
+  }
+  const u = whatIf?.u ?? it.u;
+  const changed = whatIf?.u !== undefined;
+  const kept = changed ? u < it.a : it.kept;
+  const test = { a: it.a, u: frame.concealed ? NaN : u, real: frame.concealed ? NaN : it.u, kept, changed };
+  if (frame.concealed)
+    return { test: { ...test, a: NaN }, says: hint ? `The draw is u = ${number(it.u)}. Is it below min(1, p / q)?` : "What the draw was is hidden." };
+  const mine = data.round.closing_kind[frame.round] === 1 && rejectedRow(data, frame) === row;
+  if (kept) {
+    const on = changed ? `What if u were ${number(u)}? ${quoted(it.text)} would be kept, and the round would go on.` : `u = ${number(u)} falls below ${number(it.a)}: kept.`;
+    return { test, says: on };
+  }
+  const rows = lawRows(data, "node", "residual", row);
+  if (!rows.length || data.isTree) {
+    return { test, says: changed ? `What if u were ${number(u)}? ${quoted(it.text)} would be rejected.` : `u = ${number(u)} does not fall below ${number(it.a)}: rejected.` };
+  }
+  const real = mine ? data.round.closing_u[frame.round] : NaN;
+  const moved = whatIf?.v !== undefined;
+  const v = whatIf?.v ?? (mine ? real : 0.5);
+  const chosen = !moved && mine ? rows.find((r) => r.token === data.round.closing[frame.round]) ?? null : at(rows, v);
+  const law = { rows, v, real, chosen, colour: "r", title: "residual, laid end to end: the token that comes instead" };
+  if (!changed && !moved) return { test, law, says: `u = ${number(u)} does not fall below ${number(it.a)}: rejected. The next draw will fall on ${name(data, chosen)}.` };
+  const if_ = changed ? `What if u were ${number(u)}?` : "";
+  const and = moved || !mine ? ` ${if_ ? "And" : "What if"} the residual's draw ${if_ ? "at" : "were"} ${number(v)}${if_ ? "" : "?"}` : "";
+  return { test, law, says: `${if_}${and} ${quoted(it.text)} would be rejected, and ${name(data, chosen)} would come instead.`.trim() };
+}
+
+function closingDraw(data, frame, whatIf) {
+  const r = frame.round, how = data.round.closing_draw[r];
+  const token = tokenText(data, data.round.closing[r]);
+  if (how === 0) return { says: `No draw: ${quoted(token)} is the target's most likely token.` };
+  if (how === 2) {
+    const time = data.round.closing_time[r], second = data.round.closing_second[r];
+    return { race: { first: time, second }, says: `A race of all tokens, each faster the likelier it is: ${quoted(token)} arrived first.` };
+  }
+  const rows = lawRows(data, "round", "law", r);
+  const real = data.round.closing_u[r];
+  const changed = whatIf?.v !== undefined;
+  const v = whatIf?.v ?? real;
+  const chosen = changed ? at(rows, v) : rows.find((one) => one.token === data.round.closing[r]) ?? null;
+  const residual = data.round.closing_kind[r] === 1;
+  const law = { rows, v, real, chosen, changed, colour: residual ? "r" : "p", title: residual ? "residual, laid end to end" : "target p, laid end to end" };
+  return { law, says: changed
+      ? `What if the draw were ${number(v)}? Then ${name(data, chosen)} would be emitted.`
+      : `The draw ${number(v)} falls on ${quoted(token)}.` };
+}
+
+function at(rows, v) {
+  return rows.find((one) => one.lo <= v && v < one.lo + one.p) ?? null;
+}
+
+function name(data, chosen) {
+  return chosen ? quoted(tokenText(data, chosen.token)) : "a token that is not listed";
+}
+
+function piece() {
+  const text = h("bdi");
+  return { el: h("div", { class: "svp-piece" }, [text]), text };
+}
+
+/** A slider under a ruler. @param {string} label @param {(x: number) => void} moved */
+function slider(label, moved) {
+  const el = h("input", { type: "range", min: 0, max: 1, step: 0.001, class: "svp-drag", "aria-label": label, title: label });
+  el.addEventListener("input", () => moved(Math.min(Number(el.value), 0.9999)));
+  return el;
+}
+
+export const drawView = {
+  name: "draw",
+  title: "The draw",
+  /** @param {Data} data @param {any} time @param {any} player */
+  mount(data, time, player) {
+    const keep = h("i", { class: "svp-keep" }), drop = h("i", { class: "svp-drop" });
+    const keepText = h("span", { class: "svp-keept" }), dropText = h("span", { class: "svp-dropt" });
+    const ghost = h("i", { class: "svp-needle svp-real" }), needle = h("i", { class: "svp-needle" });
+    const ruler = h("div", { class: "svp-ruler" }, [keep, drop, keepText, dropText, ghost, needle]);
+    const drag = slider("Drag u: what if the draw had been another one?", (u) => player.whatIf({ u }));
+    const test = h("div", { class: "svp-test" }, [ruler, drag, ends()]);
+
+    const lawTitle = h("div", { class: "svp-sub" });
+    const pieces = h("div", { class: "svp-pieces" });
+    const many = pool(pieces, piece);
+    const lawGhost = h("i", { class: "svp-needle svp-real" }), lawNeedle = h("i", { class: "svp-needle" });
+    const lawDrag = slider("Drag the draw: what if it had fallen elsewhere?", (v) => player.whatIf({ v }));
+    const law = h("div", { class: "svp-law" }, [
+      lawTitle, h("div", { class: "svp-ruler" }, [pieces, lawGhost, lawNeedle]), lawDrag, ends(),
+    ]);
+
+    const first = h("i", { class: "svp-p" }), second = h("i", { class: "svp-runner" });
+    const race = h("div", { class: "svp-race2" }, [
+      h("span", { text: "first" }), h("div", { class: "svp-track" }, [first]),
+      h("span", { text: "second" }), h("div", { class: "svp-track" }, [second]),
+    ]);
+    const says = h("div", { class: "svp-says" });
+    const badge = h("b", { class: "svp-badge", text: "not what happened" });
+    const reset = h("button", { type: "button", class: "svp-reset", text: "back to what happened" });
+    reset.addEventListener("click", () => player.whatIf(null));
+    const el = h("div", { class: "svp-draw" }, [test, law, race, says, h("div", { class: "svp-wif" }, [badge, reset])]);
+
+    return {
+      el,
+      /** @param {Frame} frame @param {any} state */
+      update(frame, state) {
+        const seen = drawAt(data, frame, state.whatIf, state.hint);
+        const changed = Boolean(state.whatIf);
+        setAttr(el, "data-whatif", changed || null);
+        show(test, Boolean(seen.test));
+        show(law, Boolean(seen.law));
+        show(race, Boolean(seen.race));
+        setStyle(badge.parentNode, "visibility", changed ? "visible" : "hidden");
+        setText(says, seen.says);
+        if (seen.test) {
+          const { a, u, real, kept } = seen.test, hidden = Number.isNaN(u);
+          const share = Math.min(1, a) || 0;
+          setBar(keep, 0, share);
+          setBar(drop, share, Number.isNaN(a) ? 0 : 1 - share);
+          setText(keepText, a > 0.12 ? `kept ✓ below ${number(a)}` : "");
+          setText(dropText, a < 0.8 ? "rejected ✗" : "");
+          needles(needle, ghost, u, real, hidden);
+          setAttr(needle, "data-kept", kept);
+          show(drag, !hidden);
+          if (!hidden) slide(drag, u);
+        }
+        if (seen.law) fillLaw(data, seen.law, { lawTitle, many, lawNeedle, lawGhost, lawDrag, law });
+        if (seen.race) {
+          const most = seen.race.second || 1;
+          setBar(first, 0, Math.min(1, seen.race.first / most));
+          setBar(second, 0, 1);
+        }
+      },
+    };
+  },
+};
+
+function fillLaw(data, seen, parts) {
+  setText(parts.lawTitle, seen.title);
+  setAttr(parts.law, "data-colour", seen.colour);
+  const shown = parts.many(seen.rows.length);
+  seen.rows.forEach((one, i) => {
+    setStyle(shown[i].el, "left", `${(100 * one.lo).toFixed(2)}%`);
+    setStyle(shown[i].el, "width", `${(100 * one.p).toFixed(2)}%`);
+    setText(shown[i].text, one.p > 0.07 ? trimmed(tokenText(data, one.token)) : "");
+    setAttr(shown[i].el, "data-on", (seen.chosen && one.token === seen.chosen.token) || null);
+    setAttr(shown[i].el, "title", `${trimmed(tokenText(data, one.token))}: ${number(one.p)}`);
+  });
+  needles(parts.lawNeedle, parts.lawGhost, seen.v, seen.real ?? seen.v, false);
+  show(parts.lawDrag, seen.colour !== "q");
+  slide(parts.lawDrag, seen.v);
+}
+
+function needles(needle, ghost, x, real, hidden) {
+  setStyle(needle, "visibility", hidden ? "hidden" : "visible");
+  if (!hidden) setBarAt(needle, x);
+  const apart = !hidden && Number.isFinite(real) && Math.abs(real - x) > 1e-6;
+  setStyle(ghost, "visibility", apart ? "visible" : "hidden");
+  if (apart) setBarAt(ghost, real);
+}
+
+function setBarAt(node, x) {
+  setStyle(node, "left", `${(100 * x).toFixed(2)}%`);
+}
+
+function slide(input, x) {
+  const text = x.toFixed(3);
+  if (input.value !== text) input.value = text;
+}
+
+function ends() {
+  return h("div", { class: "svp-ends", "aria-hidden": "true" }, [h("span", { text: "0" }), h("span", { text: "1" })]);
+}

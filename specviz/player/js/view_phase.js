@@ -1,0 +1,145 @@
+// (b) The phase: draft one by one, verify in one pass, accept or reject, resample, roll back.
+
+import { NONE, tokenText } from "./decode.js";
+import { h, pool, setAttr, setBar, setText, show, trimmed } from "./dom.js";
+import { PHASES } from "./timeline.js";
+import { evidence, number } from "./words.js";
+
+/** @typedef {import("./decode.js").Data} Data */
+/** @typedef {import("./frame.js").Frame} Frame */
+
+/** How many proposals of a round get a card; the tree view shows all of a tree. */
+const MOST = 16;
+
+export const GLYPHS = {
+  hidden: "", ghost: "", asked: "?", accepted: "✓", rejected: "✗", never: "–",
+  correction: "↻", bonus: "+", plain: "·", cut: "¦",
+};
+
+const SAYS = {
+  draft: ["Draft", "one by one, from q"],
+  verify: ["Verify", "one pass, all at once"],
+  decide: ["Accept?", "u < p / q, one by one"],
+  close: ["Resample", "from the residual"],
+  rollback: ["Roll back", "both caches"],
+};
+
+function card() {
+  const q = h("i", { class: "svp-q" }), p = h("i", { class: "svp-p" });
+  const text = h("bdi", { class: "svp-word" });
+  const glyph = h("b", { class: "svp-glyph" });
+  const numbers = [h("span", { class: "svp-qn" }), h("span", { class: "svp-pn" })];
+  const el = h("div", { class: "svp-card", role: "listitem" }, [
+    h("div", { class: "svp-cardhead" }, [text, glyph]),
+    h("div", { class: "svp-mini" }, [h("span", { class: "svp-track" }, [q]), numbers[0]]),
+    h("div", { class: "svp-mini" }, [h("span", { class: "svp-track" }, [p]), numbers[1]]),
+  ]);
+  return { el, text, glyph, q, p, numbers };
+}
+
+export const phaseView = {
+  name: "phase",
+  title: "The round",
+  /** @param {Data} data @param {any} time @param {any} player */
+  mount(data, time, player) {
+    const steps = PHASES.map((phase) =>
+      h("div", { class: "svp-step", role: "listitem", "data-phase": phase }, [
+        h("b", { text: SAYS[phase][0] }),
+        h("span", { text: data.header.judged_by_u || phase !== "decide" ? SAYS[phase][1] : "same as the target's own?" }),
+      ]),
+    );
+    const strip = h("div", { class: "svp-strip", role: "list", "aria-label": "Phases of a round" }, steps);
+    const beam = h("div", { class: "svp-beam", "aria-hidden": "true" });
+    const cards = h("div", { class: "svp-cards", role: "list", "aria-label": "Proposals of this round" });
+    const more = h("div", { class: "svp-more" });
+    const proposals = pool(cards, card);
+    const closing = card();
+    closing.el.classList.add("svp-closing");
+    cards.append(closing.el);
+    const widest = Math.max(0, ...data.round.nodes);
+    if (!data.isTree) proposals(Math.min(MOST, widest));
+    cards.append(closing.el); // after the proposals made so far
+    cards.style.setProperty("--svp-n", String(Math.min(MOST, widest) + 1));
+    const el = h("div", { class: "svp-phase" }, [strip, h("div", { class: "svp-deck" }, [beam, cards]), more]);
+
+    cards.addEventListener("click", (/** @type {any} */ event) => {
+      const hit = event.target.closest?.(".svp-card");
+      if (!hit) return;
+      const round = player.frame.round;
+      if (hit === closing.el) return player.go(time.step({ round, phase: "close", node: -1 }));
+      const node = Number(hit.dataset.n);
+      const judged = data.node.verdict[data.start[round] + node];
+      player.go(time.step({ round, phase: judged ? "decide" : "draft", node }));
+    });
+
+    return {
+      el,
+      /** @param {Frame} frame */
+      update(frame) {
+        const n = frame.status.length;
+        const at = PHASES.indexOf(frame.phase);
+        const kind = data.round.closing_kind[frame.round];
+        steps.forEach((step, i) => {
+          setAttr(step, "data-now", i === at || null);
+          setAttr(step, "data-done", i < at || null);
+          setAttr(step, "data-off", !n && i !== 1 && i !== 3 ? true : null);
+          setAttr(step, "aria-current", i === at ? "step" : null);
+        });
+        const last = steps[3].firstChild, hint = steps[3].lastChild;
+        setText(last, kind === 1 ? "Resample" : kind === 2 ? "Bonus" : "Sample");
+        setText(hint, kind === 1 ? (data.header.judged_by_u ? "from the residual" : "the target's own") : "from the target's p");
+        setAttr(beam, "data-on", frame.phase === "verify" || null);
+
+        const shown = chosen(data, frame);
+        const made = proposals(shown.length);
+        shown.forEach((node, k) => fill(data, frame, made[k], node));
+        if (closing.el !== cards.lastChild) cards.append(closing.el);
+        fillClosing(data, frame, closing);
+        show(more, n > shown.length);
+        if (n > shown.length) setText(more, `and ${n - shown.length} more proposals in this round`);
+      },
+    };
+  },
+};
+
+/** The proposals that get a card: of a large tree those around the path. */
+function chosen(data, frame) {
+  const all = frame.status.map((_, i) => i);
+  if (!data.isTree || all.length <= MOST) return all.slice(0, MOST);
+  const matters = (/** @type {number} */ i) => frame.status[i] !== "ghost" && frame.status[i] !== "never";
+  return [...all.filter(matters), ...all.filter((i) => !matters(i))].slice(0, MOST).sort((a, b) => a - b);
+}
+
+function fill(data, frame, one, node) {
+  const row = frame.first + node, it = evidence(data, row), status = frame.status[node];
+  const cut = status === "accepted" && !it.emitted;
+  setText(one.text, trimmed(it.text));
+  setText(one.glyph, GLYPHS[cut ? "cut" : status]);
+  setAttr(one.el, "data-status", cut ? "cut" : status);
+  setAttr(one.el, "data-n", node);
+  setAttr(one.el, "data-focus", node === frame.node || null);
+  setAttr(one.el, "data-gone", (frame.settled && status !== "accepted") || null);
+  setBar(one.q, 0, status === "hidden" ? 0 : it.q);
+  setBar(one.p, 0, frame.seenP ? it.p : 0);
+  setText(one.numbers[0], `q ${it.oneHot ? "1" : number(it.q)}`);
+  setText(one.numbers[1], frame.seenP ? `p ${number(it.p)}` : "p ?");
+  setAttr(one.el, "aria-label", status === "hidden" ? null : `${trimmed(it.text)}: ${NAMES[cut ? "cut" : status]}`);
+}
+
+const NAMES = {
+  ghost: "proposed", asked: "in question", accepted: "accepted", rejected: "rejected",
+  never: "never examined", cut: "past the end of the text",
+};
+
+function fillClosing(data, frame, one) {
+  const r = frame.round, hidden = frame.closing === "hidden";
+  const token = data.round.closing[r];
+  const cut = !data.round.closing_emitted[r];
+  setText(one.text, hidden || token === NONE ? "" : trimmed(tokenText(data, token)));
+  setText(one.glyph, GLYPHS[cut ? "cut" : frame.closing]);
+  setAttr(one.el, "data-status", hidden ? "hidden" : cut ? "cut" : frame.closing);
+  setAttr(one.el, "data-focus", frame.phase === "close" || null);
+  setBar(one.p, 0, hidden ? 0 : data.round.closing_p[r]);
+  setText(one.numbers[0], hidden ? "" : frame.closing);
+  setText(one.numbers[1], hidden ? "" : number(data.round.closing_p[r]));
+}

@@ -1,0 +1,167 @@
+// Numbers and sentences: what the captions and the screen reader say at a step.
+
+import { ACCEPTED, NONE, rowOf, tokenText } from "./decode.js";
+import { secondsAt } from "./frame.js";
+
+/** @typedef {import("./decode.js").Data} Data */
+/** @typedef {import("./frame.js").Frame} Frame */
+
+/** A probability or ratio for reading. @param {number} x */
+export function number(x) {
+  if (!Number.isFinite(x)) return "–";
+  if (x === 0 || x === 1) return String(x);
+  if (x < 0.0005) return "<.001";
+  if (x > 0.9995 && x < 1) return ">.999";
+  const text = x < 10 ? x.toFixed(x < 0.1 ? 3 : 2) : x.toFixed(x < 100 ? 1 : 0);
+  return text.replace(/^0\./, ".");
+}
+
+/** @param {number} seconds */
+export function duration(seconds) {
+  if (!Number.isFinite(seconds)) return "–";
+  if (seconds < 1) return `${(1000 * seconds).toPrecision(3)} ms`.replace(/\.?0+ ms/, " ms");
+  return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
+}
+
+/** A token in a sentence: without the blank before it. @param {string} text */
+export function quoted(text) {
+  const cut = text.trim() || text;
+  return `“${cut.length > 32 ? cut.slice(0, 31) + "…" : cut}”`;
+}
+
+/** @param {number} n @param {string} one @param {string} [many] */
+export function count(n, one, many = one + "s") {
+  return `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+}
+
+/**
+ * The numbers of a proposal, as the rule used them.
+ * @param {Data} data @param {number} row of the table of proposals
+ */
+export function evidence(data, row) {
+  const at = (/** @type {string} */ name) => data.node[name][row];
+  return {
+    text: tokenText(data, at("token")),
+    p: at("p"), q: at("q"), a: at("acceptance"), u: at("u"), overlap: at("overlap"),
+    kept: at("verdict") === ACCEPTED, verdict: at("verdict"),
+    oneHot: at("q_draw") === 0, own: at("own"), emitted: at("emitted") === 1,
+  };
+}
+
+/**
+ * One or two sentences about a frame, with this token's numbers.
+ * @param {Data} data @param {Frame} frame
+ */
+export function caption(data, frame) {
+  const n = data.round.nodes[frame.round];
+  if (frame.phase === "draft") return drafted(data, frame, n);
+  if (frame.phase === "verify") return verified(data, frame, n);
+  if (frame.phase === "decide") return judged(data, frame);
+  if (frame.phase === "close") return closed(data, frame, n);
+  return rolledBack(data, frame, n);
+}
+
+function drafted(data, frame, n) {
+  const { text, q, oneHot } = evidence(data, frame.first + frame.node);
+  const which = n === 1 ? "" : ` (${frame.node + 1} of ${n})`;
+  if (oneHot) return `The draft proposes ${quoted(text)} outright, without a draw: its q is 1 there${which}.`;
+  return `The draft draws ${quoted(text)} from its own law q, where it has probability ${number(q)}${which}. Nobody has checked it yet.`;
+}
+
+function verified(data, frame, n) {
+  const took = data.round.verify_seconds[frame.round];
+  const time = took > 0 ? ` It took ${duration(took)}` : "";
+  if (!n) return `Nothing was proposed: one pass of the target gives the law of the next token.${time && time + "."}`;
+  const draft = data.round.draft_seconds[frame.round];
+  const beside = time && draft > 0 ? `${time}; drafting took ${duration(draft)}.` : time && time + ".";
+  const what = n === 1 ? "the proposal" : `all ${n} proposals at once`;
+  return `One pass of the target reads ${what} and gives ${count(n + 1, "law")} p: one after each, and one before.${beside}`;
+}
+
+function judged(data, frame) {
+  const row = frame.first + frame.node;
+  const it = evidence(data, row);
+  const token = quoted(it.text);
+  if (!data.header.judged_by_u) return byToken(data, it, token, frame);
+  const gave = it.oneHot
+    ? `The draft proposed ${token} outright (q = 1), the target gives it ${number(it.p)}`
+    : `The draft gave ${token} ${number(it.q)}, the target ${number(it.p)}`;
+  const chance = it.a >= 1 ? "so it is always kept" : `so it is kept with probability ${number(it.a)}`;
+  if (frame.concealed) return `${gave}. Kept or rejected?`;
+  const below = it.u < it.a;
+  const draw = `The draw was u = ${number(it.u)}`;
+  const end = it.kept === below
+    ? `${draw}: ${it.kept ? "kept" : "rejected"}.`
+    : `${draw}, but the block is judged as a whole: ${it.kept ? "kept" : "rejected"}.`;
+  const rest = it.kept || data.isTree || !left(data, frame) ? "" : " Everything after it is discarded.";
+  return `${gave}, ${chance}. ${end}${rest}`;
+}
+
+function byToken(data, it, token, frame) {
+  if (frame.concealed) return `The draft proposed ${token}; the target gives it ${number(it.p)} and draws its own token here. The same one?`;
+  const own = it.own === NONE ? "" : tokenText(data, it.own);
+  if (it.kept) return `The target's own token here is ${token} too (p = ${number(it.p)}): kept.`;
+  return `The draft proposed ${token}; the target's own token here is ${own ? quoted(own) : "another one"}: rejected.`;
+}
+
+function left(data, frame) {
+  return data.round.nodes[frame.round] - 1 - frame.node;
+}
+
+function closed(data, frame, n) {
+  const r = frame.round;
+  const token = quoted(tokenText(data, data.round.closing[r]));
+  const p = number(data.round.closing_p[r]);
+  if (!data.round.closing_emitted[r]) return `The text had already ended: ${token} is not part of it.`;
+  if (frame.closing === "plain") return `The target draws ${token} itself; its law gave it ${p}.`;
+  if (frame.closing === "bonus") return `All ${n > 1 && !data.isTree ? n + " " : ""}were kept, so the law after the last one gives one more token for free: ${token} (p = ${p}).`;
+  const row = rejectedRow(data, frame);
+  if (!data.header.judged_by_u) return `The target's own token takes the place: ${token}.`;
+  const mass = row < 0 ? NaN : 1 - data.node.overlap[row];
+  const scaled = mass > 0 ? `, scaled up by 1 / ${number(mass)}` : "";
+  return `In its place one token is drawn from the residual max(0, p − q)${scaled}: ${token}, which has probability ${p} there.`;
+}
+
+/** The last rejected proposal of a round: the one whose residual closes it; -1 if none. */
+export function rejectedRow(data, frame) {
+  let found = -1;
+  for (let i = data.start[frame.round]; i < data.start[frame.round + 1]; i++)
+    if (data.node.verdict[i] === 2) found = i;
+  return found;
+}
+
+function rolledBack(data, frame, n) {
+  const r = frame.round;
+  const gave = data.outStart[r + 1] - data.outStart[r];
+  const gone = n - (data.sums.accepted[r + 1] - data.sums.accepted[r]);
+  const peak = data.round.target_verified[r], after = data.round.target_after[r];
+  const forgets = peak > after ? ` The target's cache rolls back from ${peak} to ${after} tokens.` : " Nothing has to be rolled back.";
+  const thrown = gone ? ` ${count(gone, "proposal")} ${gone === 1 ? "was" : "were"} wasted.` : "";
+  return `This pass of the target gave ${count(gave, "token")}.${thrown}${forgets}`;
+}
+
+/**
+ * The same for a screen reader: where one is, then the caption.
+ * @param {Data} data @param {Frame} frame
+ */
+export function spoken(data, frame) {
+  return `Round ${frame.round}. ${caption(data, frame)}`;
+}
+
+/**
+ * Tokens that the target alone would have by now, from its measured or estimated time per token.
+ * @param {Data} data @param {Frame} frame
+ */
+export function aloneAt(data, frame) {
+  const baseline = data.header.baseline;
+  return baseline ? secondsAt(data, frame) / baseline.seconds : NaN;
+}
+
+/** Tokens and probabilities of a law, likeliest first. @returns {{ token: number, p: number, lo: number }[]} */
+export function lawRows(data, table, name, row) {
+  const ids = rowOf(data, table, name, row);
+  const p = rowOf(data, table, `${name}_p`, row), lo = rowOf(data, table, `${name}_lo`, row);
+  const found = [];
+  for (let i = 0; i < ids.length; i++) if (ids[i] !== NONE && p[i] > 0) found.push({ token: ids[i], p: p[i], lo: lo[i] });
+  return found;
+}

@@ -1,0 +1,278 @@
+"""The player in a notebook: an anywidget over the same script as the page."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import traitlets
+
+from specviz.figures.coloured_text import plain
+from specviz.figures.comparison import Comparison
+from specviz.figures.page import against
+from specviz.player.assets import loader, packed
+from specviz.player.options import baseline_of, checked_options, checked_trace
+from specviz.player.page import compressed
+from specviz.player.projection import pack, project
+
+if TYPE_CHECKING:
+    from specviz.core.trace import Trace
+
+FEWEST, MOST = 2, 8
+"""How many runs a race may have."""
+
+_by_cell: dict[tuple[str, str], Widget] = {}
+
+
+class Widget(anywidget.AnyWidget):
+    """What every widget of ours has: the script, its data, and a twin that needs neither.
+
+    ``kind`` says what the script mounts; ``data`` is a list of gzipped, packed runs; ``options``
+    are plain JSON values.
+    """
+
+    _esm = loader("widget")
+    code = traitlets.Bytes().tag(sync=True)
+    digest = traitlets.Unicode().tag(sync=True)
+    kind = traitlets.Unicode("player").tag(sync=True)
+    data = traitlets.List(trait=traitlets.Bytes()).tag(sync=True)
+    options = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, **values: Any) -> None:
+        code = packed()
+        super().__init__(code=code, digest=hashlib.sha256(code).hexdigest(), **values)
+
+    def plain_text(self) -> str:
+        """Return what is shown where there are no widgets."""
+        return f"<{type(self).__name__}>"
+
+    def picture(self) -> bytes | None:
+        """Return a PNG of it, or None."""
+        return None
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        made = super()._repr_mimebundle_(**options)
+        if made is None:
+            return None
+        data, metadata = made if isinstance(made, tuple) else (made, {})
+        data = dict(data) | {"text/plain": self.plain_text()}
+        picture = self.picture()
+        if picture is not None:
+            import base64
+
+            data["image/png"] = base64.b64encode(picture).decode()
+        return data, metadata
+
+
+class Player(Widget):
+    """A trace being played; made by :func:`play`.
+
+    ``step`` and ``round`` follow what the reader does, once an act is done (nothing is sent while
+    it plays), and can be set: ``player.round = 3`` goes to the beginning of round 3.
+
+    Parameters
+    ----------
+    trace : Trace
+        The run.
+    options : dict, optional
+        From :func:`specviz.player.options.checked_options`.
+    baseline : dict, optional
+        ``{"seconds": per token, "measured": True}`` of the target alone.
+    """
+
+    step = traitlets.Int(0).tag(sync=True)
+    round = traitlets.Int(0).tag(sync=True)
+
+    def __init__(
+        self,
+        trace: Trace,
+        options: dict[str, Any] | None = None,
+        baseline: dict[str, Any] | None = None,
+    ) -> None:
+        self.trace = trace
+        run = compressed(pack(project(trace, baseline)))
+        super().__init__(kind="player", data=[run], options=options or checked_options())
+
+    def plain_text(self) -> str:
+        """Return the coloured text without its colours."""
+        return plain(self.trace)
+
+    def picture(self) -> bytes | None:
+        """Return a PNG of p against q at the first rejection, or of the first proposal."""
+        return picture_of(self.trace)
+
+
+class Race(Widget):
+    """Several traces side by side on one clock; made by :func:`race`."""
+
+    def __init__(self, traces: Sequence[Trace], options: dict[str, Any] | None = None) -> None:
+        self.traces = list(traces)
+        runs = [compressed(pack(project(trace))) for trace in self.traces]
+        super().__init__(kind="race", data=runs, options=options or checked_options())
+
+    def plain_text(self) -> str:
+        """Return a line per run: what it is, its tokens, passes and time."""
+        from specviz.figures.summary import duration, seconds
+        from specviz.player.projection import label
+
+        return "\n".join(
+            f"{label(trace)}: {len(trace.tokens)} tokens in {len(trace)} target passes, "
+            f"{duration(sum(seconds(trace).values()))}"
+            for trace in self.traces
+        )
+
+
+def play(
+    trace: Trace,
+    *,
+    guided: bool = False,
+    views: Sequence[str] | None = None,
+    height: int | None = None,
+    theme: str = "auto",
+    title: str | None = None,
+    compare: Trace | Comparison | None = None,
+) -> Player:
+    """Play a trace in a notebook.
+
+    Running a cell again closes the player that the same cell made before.
+
+    Parameters
+    ----------
+    trace : Trace
+        The run.
+    guided : bool
+        Whether captions explain each step from the start ("g" switches them).
+    views : sequence of str, optional
+        Which views to show, of ``text phase bars draw caches lanes measures tree``.
+    height : int, optional
+        Height in pixels; by default as high as it needs.
+    theme : str
+        "light", "dark", or "auto" for the notebook's.
+    title : str, optional
+        A line above it; by default the method.
+    compare : Trace or Comparison, optional
+        A run of the target alone, for the lanes of time and the speed-up.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of another kind or unknown, in one sentence.
+
+    Examples
+    --------
+    >>> player = play(trace, guided=True)  # doctest: +SKIP
+    >>> player.round = 3  # doctest: +SKIP
+    """
+    checked_trace(trace)
+    options = checked_options(views=views, height=height, theme=theme, guided=guided, title=title)
+    player = Player(trace, options, baseline_of(against(trace, compare)))
+    replace_in_cell(player)
+    return player
+
+
+def race(
+    traces: Sequence[Trace],
+    *,
+    height: int | None = None,
+    theme: str = "auto",
+    title: str | None = None,
+) -> Race:
+    """Let several traces run side by side, on one clock of their own measured times.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        Two to eight runs: speculative against target-only, or methods against each other.
+    height, theme, title
+        As in :func:`play`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no traces, too few or too many, or one has no measured times.
+
+    Examples
+    --------
+    >>> race([trace, plain])  # doctest: +SKIP
+    """
+    options = checked_options(height=height, theme=theme, title=title)
+    replaced = Race(checked_runs(traces), options)
+    replace_in_cell(replaced)
+    return replaced
+
+
+def checked_runs(traces: Any) -> list[Trace]:
+    """Return the runs of a race.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no traces, too few or too many, or one has no measured times.
+    """
+    from specviz.figures.summary import seconds
+
+    if isinstance(traces, str) or not isinstance(traces, Sequence):
+        raise TypeError(f"traces must be a list of traces, got {type(traces).__name__}")
+    if not FEWEST <= len(traces) <= MOST:
+        raise ValueError(f"traces must be {FEWEST} to {MOST} runs, got {len(traces)}")
+    runs = [checked_trace(trace, f"traces[{i}]") for i, trace in enumerate(traces)]
+    for i, run in enumerate(runs):
+        if not sum(seconds(run).values()) > 0:
+            raise ValueError(f"traces[{i}] has no measured times, so it cannot race")
+    return runs
+
+
+def replace_in_cell(widget: Widget) -> None:
+    """Close the widget that the running notebook cell made before; remember this one."""
+    cell = _cell()
+    if cell is None:
+        return
+    key = (cell, type(widget).__name__)
+    old = _by_cell.pop(key, None)
+    if old is not None:
+        if old.layout is not None:
+            old.layout.close()
+        old.close()
+    _by_cell[key] = widget
+
+
+def _cell() -> str | None:
+    """Return the id of the cell that is running, where a notebook tells it."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    try:
+        found = shell.get_parent()["metadata"].get("cellId")
+    except (AttributeError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def picture_of(trace: Trace) -> bytes | None:
+    """Return a PNG of p against q at the first rejection, or at the first proposal; None without.
+
+    Trees are left out: their siblings face a residual.
+    """
+    import io
+
+    import numpy as np
+
+    verdicts = trace.node_table["verdict"]
+    if not len(verdicts):
+        return None
+    rejected = np.flatnonzero(verdicts == 2)
+    row = int(rejected[0]) if len(rejected) else 0
+    ends = np.cumsum(trace.round_table["nodes"])
+    index = int(np.searchsorted(ends, row, side="right"))
+    node = row - int(ends[index] - trace.round_table["nodes"][index])
+    from matplotlib.figure import Figure
+
+    from specviz.figures._overlap import overlap
+
+    figure = Figure(figsize=(7.2, 4.0), dpi=100, layout="constrained")
+    overlap(trace, round=index, node=node, ax=figure.add_subplot())
+    held = io.BytesIO()
+    figure.savefig(held, format="png")
+    return held.getvalue()
