@@ -18,14 +18,19 @@ from typing import TYPE_CHECKING, Any
 from specviz._version import __version__
 
 if TYPE_CHECKING:
-    from specviz import figures, lossless
+    from specviz import figures, lossless, theory
     from specviz.api.generate import generate, stream
     from specviz.core import rules, tabular
     from specviz.core.contract import Draft, Sampling
     from specviz.core.trace import Trace
     from specviz.drafters.combined import Combined
     from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
+    from specviz.drafters.eagle import Eagle
+    from specviz.drafters.eagle_growth import DynamicTree
+    from specviz.drafters.early_exit import EarlyExit
+    from specviz.drafters.medusa import Medusa
     from specviz.drafters.prompt_lookup import PromptLookup
+    from specviz.drafters.target_only import TargetOnly
     from specviz.drafters.tree import Tree
     from specviz.figures.page import to_html
     from specviz.models.load import load
@@ -36,9 +41,14 @@ __all__ = [
     "Combined",
     "Draft",
     "DraftModel",
+    "DynamicTree",
+    "Eagle",
+    "EarlyExit",
+    "Medusa",
     "Pair",
     "PromptLookup",
     "Sampling",
+    "TargetOnly",
     "Trace",
     "Tree",
     "__version__",
@@ -49,6 +59,7 @@ __all__ = [
     "rules",
     "stream",
     "tabular",
+    "theory",
     "to_html",
 ]
 
@@ -58,9 +69,14 @@ _HOMES = {
     "Combined": "specviz.drafters.combined:Combined",
     "Draft": "specviz.core.contract:Draft",
     "DraftModel": "specviz.drafters.draft_model:DraftModel",
+    "DynamicTree": "specviz.drafters.eagle_growth:DynamicTree",
+    "Eagle": "specviz.drafters.eagle:Eagle",
+    "EarlyExit": "specviz.drafters.early_exit:EarlyExit",
+    "Medusa": "specviz.drafters.medusa:Medusa",
     "Pair": "specviz.models.pair:Pair",
     "PromptLookup": "specviz.drafters.prompt_lookup:PromptLookup",
     "Sampling": "specviz.core.contract:Sampling",
+    "TargetOnly": "specviz.drafters.target_only:TargetOnly",
     "Trace": "specviz.core.trace:Trace",
     "Tree": "specviz.drafters.tree:Tree",
     "figures": "specviz.figures",
@@ -70,6 +86,7 @@ _HOMES = {
     "rules": "specviz.core.rules",
     "stream": "specviz.api.generate:stream",
     "tabular": "specviz.core.tabular",
+    "theory": "specviz.theory",
     "to_html": "specviz.figures.page:to_html",
 }
 

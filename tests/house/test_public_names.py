@@ -29,7 +29,7 @@ def test_a_public_name_exists_and_is_documented(name: str) -> None:
         assert thing.__module__.startswith("specviz.")
 
 
-@pytest.mark.parametrize("room", ["figures", "lossless", "tabular", "rules"])
+@pytest.mark.parametrize("room", ["figures", "lossless", "tabular", "theory", "rules"])
 def test_the_public_names_of_a_room_are_documented(room: str) -> None:
     module = getattr(sv, room)
     names = getattr(module, "__all__", None) or own_names(module)
