@@ -210,10 +210,20 @@ class Context:
 class Target(Protocol):
     """A model with a cache: scores many tokens in one pass, and can take the last ones back."""
 
-    vocab_size: int
-    context_length: int | None
-    length: int
-    """How many tokens the cache holds."""
+    @property
+    def vocab_size(self) -> int:
+        """Width of the logits."""
+        ...
+
+    @property
+    def context_length(self) -> int | None:
+        """The longest text it takes; None for no limit."""
+        ...
+
+    @property
+    def length(self) -> int:
+        """How many tokens the cache holds."""
+        ...
 
     def begin(self) -> None:
         """Forget everything."""

@@ -74,7 +74,10 @@ Event = Accepting | Choosing | Racing
 class Draws(Protocol):
     """The only source of randomness that rules and drafters see."""
 
-    log: list[Event]
+    @property
+    def log(self) -> list[Event]:
+        """What was drawn in this round."""
+        ...
 
     def begin_round(self, index: int) -> None:
         """Go on to a round: its number enters the keys, its log starts empty."""

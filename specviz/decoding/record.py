@@ -171,7 +171,7 @@ def _draft_draws(out: dict[str, Any], draft: Draft, events: list[Event]) -> None
             values = _racing(event)
         else:
             continue
-        if draft.q_row[event.node] >= 0:
+        if event.node < len(draft) and draft.q_row[event.node] >= 0:
             for name, value in values.items():
                 out[f"q_{name}"][event.node] = value
 

@@ -1,0 +1,96 @@
+"""Which rule of the algorithm does a trace break? A hint where to look, never a verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from specviz.lossless.faults import catalogue
+
+if TYPE_CHECKING:
+    from specviz.core.trace import Trace
+
+_RULE_OF = {
+    "proposal": catalogue.USED,
+    "numbers of": catalogue.USED,
+    "draft": catalogue.USED,
+    "acceptance": catalogue.ACCEPT,
+    "verdict": catalogue.ACCEPT,
+    "path": catalogue.ACCEPT,
+    "closing draw": catalogue.CORRECT,
+    "closing token": catalogue.CORRECT,
+    "target": catalogue.ROLLBACK,
+    "draft cache": catalogue.ROLLBACK,
+}
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What in a trace does not follow, by the rule of the algorithm that it breaks.
+
+    Parameters
+    ----------
+    broken : dict
+        Rule of the algorithm → how many recorded facts break it, most first.
+    first : dict
+        Rule of the algorithm → the first such fact.
+    """
+
+    broken: dict[str, int]
+    first: dict[str, str]
+
+    def __repr__(self) -> str:
+        if not self.broken:
+            return (
+                "Nothing in this record breaks a rule of the algorithm. That is no verdict on the "
+                "sampler: what is wrong outside the record cannot be seen in it; test its output."
+            )
+        return "\n".join(
+            f"{count} × not as it must be: {rule}\n    first: {self.first[rule]}"
+            for rule, count in self.broken.items()
+        )
+
+
+def diagnose(trace: Trace) -> Diagnosis:
+    """Return which rules of the algorithm a recorded run breaks.
+
+    It replays the record (:meth:`specviz.core.trace.Trace.check`) and names the rule behind each
+    contradiction. Whether a *sampler* is lossless is decided by tests on what it emits; this only
+    says where to look.
+
+    Examples
+    --------
+    >>> from specviz.core.tabular import TabularModel, TabularPair
+    >>> from specviz.lossless.faults import run_with_fault
+    >>> pair = TabularPair(TabularModel([0.5, 0.5]), TabularModel([0.9, 0.1]))
+    >>> list(diagnose(run_with_fault(pair, [0], "always_accept")).broken)[0]
+    'a proposal x is kept if u q(x) < p(x), with p and q at its own position'
+    """
+    counts: Counter[str] = Counter()
+    first: dict[str, str] = {}
+
+    def broken(rule: str, fact: str) -> None:
+        counts[rule] += 1
+        first.setdefault(rule, fact)
+
+    for finding in trace.check().contradictions:
+        rule = _rule_behind(trace, finding.round, finding.subject)
+        broken(rule, str(finding))
+    used = trace.node_table["u"]
+    used = used[np.isfinite(used)]
+    if len(np.unique(used)) < len(used):
+        broken(catalogue.FRESH, "the same uniform is on record more than once")
+    return Diagnosis(dict(counts.most_common()), first)
+
+
+def _rule_behind(trace: Trace, round_index: int, subject: str) -> str:
+    if subject.startswith("closing"):
+        bonus = trace.rounds[round_index].closing.kind == "bonus"
+        return catalogue.BONUS if bonus else catalogue.CORRECT
+    for start, rule in _RULE_OF.items():
+        if subject.startswith(start):
+            return rule
+    return f"{subject} follows from the rounds before it"

@@ -1,0 +1,198 @@
+"""Run the shipped loop with one part broken; enumerate what law comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from specviz.core.contract import Drafter, Sampling, Target
+from specviz.core.draws import Draws, Sampler
+from specviz.core.rules import RULES, Rule
+from specviz.core.trace import Trace
+from specviz.lossless.exact import Law, outcomes, target_law, total_variation
+from specviz.lossless.faults.catalogue import Fault, get_fault
+from specviz.lossless.faults.wrong_parts import SharedUniforms, WrongDrafter, WrongTarget
+
+
+def broken_rule(fault: Fault) -> Rule:
+    """Return ``rejection`` with the fault's verification in its place."""
+    rule = RULES["rejection"]
+    return rule if fault.verify is None else replace(rule, verify=fault.verify)
+
+
+def broken_drafter(fault: Fault, gamma: int) -> Drafter:
+    """Return the drafter with which the fault shows, broken where it is the drafter's."""
+    from specviz.drafters.draft_model import DraftModel
+    from specviz.drafters.prompt_lookup import PromptLookup
+    from specviz.drafters.tree import Tree
+
+    drafter: Drafter
+    if fault.drafter == "lookup":
+        drafter = PromptLookup(gamma)
+    elif fault.drafter == "siblings":
+        drafter = Tree((2,))
+    elif fault.drafter == "siblings_with_replacement":
+        drafter = Tree((2,), kind="with_replacement")
+    else:
+        drafter = DraftModel(gamma)
+    if fault.draws_from is None and fault.reports is None:
+        return drafter
+    return WrongDrafter(drafter, fault.draws_from, fault.reports)
+
+
+def broken_draws(fault: Fault, draws: Draws) -> Draws:
+    """Return the draws, shared where the fault shares them."""
+    return draws if fault.shares is None else SharedUniforms(draws, fault.shares)
+
+
+def broken_target(fault: Fault, target: Target, sampling: Sampling) -> Target:
+    """Return the target, its logits or its rollback broken where the fault is there."""
+    if fault.logits is None and not fault.keeps_rejected:
+        return target
+    change = fault.logits
+    logits = None if change is None else (lambda rows: change(rows, sampling))
+    return WrongTarget(target, logits, fault.keeps_rejected)
+
+
+def run_with_fault(
+    pair: Any,
+    prompt: Any,
+    fault: str | Fault,
+    *,
+    gamma: int = 2,
+    sampling: Sampling | None = None,
+    max_new_tokens: int = 32,
+    seed: int = 0,
+    sequence: int = 0,
+    k: int = 10,
+) -> Trace:
+    """Decode with a planted fault, on record like any other run.
+
+    Parameters
+    ----------
+    pair : Pair
+        Target and draft.
+    prompt : str or sequence of int
+        The text to continue.
+    fault : str or Fault
+        Which part is broken (:data:`~.catalogue.FAULTS`).
+    gamma, max_new_tokens, seed, sequence, k
+        As in :func:`specviz.generate`.
+    sampling : Sampling, optional
+        By default the settings under which the fault shows.
+
+    Returns
+    -------
+    Trace
+        With ``meta["fault"]`` set and ``meta["lossless"]`` False.
+    """
+    from specviz.api.provenance import provenance
+    from specviz.decoding.loop import rounds
+    from specviz.decoding.record import record
+    from specviz.decoding.stopping import Stopping
+    from specviz.decoding.target import open_session
+
+    fault = get_fault(fault)
+    sampling = sampling or fault.sampling
+    ids = pair.encode(prompt)
+    rule, drafter, sampler = (
+        broken_rule(fault),
+        broken_drafter(fault, gamma),
+        Sampler(seed, sequence),
+    )
+    target = broken_target(fault, open_session(pair.target, pair.vocab_size), sampling)
+    target.begin()
+    drafter.begin(pair, target, ids)
+    stopping = Stopping(len(ids), max_new_tokens, target.context_length, pair.stop_ids)
+    settings = {"seed": seed, "sequence": sequence, "max_new_tokens": max_new_tokens}
+    meta = provenance(pair, drafter, rule, sampling, **settings)
+    trace = Trace({**meta, "fault": fault.name, "lossless": False}, ids, k)
+    happened = rounds(
+        target, drafter, rule, ids,
+        sampling=sampling, draws=broken_draws(fault, sampler), stopping=stopping,
+    )  # fmt: skip
+    for one in happened:
+        trace.append(*record(trace, one, rule, sampler))
+    trace.meta["finish_reason"] = stopping.reason
+    trace.strings = pair.token_strings(sorted({*ids.tolist(), *trace.tokens.tolist()}))
+    trace.prompt_pieces, trace.pieces = pair.pieces(ids), pair.pieces(trace.tokens)
+    return trace
+
+
+def faulty_law(
+    pair: Any, prompt: Any, fault: str | Fault, *, gamma: int = 2, length: int = 3,
+    sampling: Sampling | None = None,
+) -> Law:  # fmt: skip
+    """Return the exact law of the first ``length`` tokens with a planted fault.
+
+    For small vocabularies. The decoder runs on past them, so that its last round is not cut short.
+
+    Examples
+    --------
+    >>> from specviz.core.tabular import TabularModel, TabularPair
+    >>> pair = TabularPair(TabularModel([0.5, 0.5]), TabularModel([0.9, 0.1]))
+    >>> law = faulty_law(pair, [0], "always_accept", gamma=1, length=1)
+    >>> {text: round(mass, 12) for text, mass in sorted(law.items())}
+    {(0,): 0.9, (1,): 0.1}
+    """
+    from specviz.decoding.loop import rounds
+    from specviz.decoding.stopping import Stopping
+    from specviz.decoding.target import open_session
+
+    fault = get_fault(fault)
+    settings = sampling or fault.sampling
+    ids = pair.encode(prompt)
+    rule, drafter = broken_rule(fault), broken_drafter(fault, gamma)
+
+    def after(text: tuple[int, ...], rounds_wanted: int) -> Law:
+        """Return the law of what up to ``rounds_wanted`` rounds add to a text."""
+        start = np.append(ids, text).astype(np.int64)
+        room = length + gamma - len(text)
+
+        def program(draws: Draws) -> tuple[int, ...]:
+            target = broken_target(fault, open_session(pair.target, pair.vocab_size), settings)
+            target.begin()
+            drafter.begin(pair, target, start)
+            happened = rounds(
+                target, drafter, rule, start,
+                sampling=settings, draws=broken_draws(fault, draws),
+                stopping=Stopping(len(start), room, target.context_length, pair.stop_ids),
+            )  # fmt: skip
+            new: list[int] = []
+            for one in islice(happened, rounds_wanted):
+                new.extend(one.emitted.tolist())
+                if len(text) + len(new) >= length:
+                    break
+            return tuple(new)
+
+        law: Law = {}
+        for weight, new in outcomes(program):
+            law[new] = law.get(new, 0.0) + weight
+        return law
+
+    # Where nothing but the text goes from one round to the next, rounds are enumerated one by one.
+    remembers = fault.keeps_rejected or fault.shares in ("run", "node")
+    law: Law = {}
+    unfinished: Law = {(): 1.0}
+    while unfinished:
+        text, mass = unfinished.popitem()
+        for new, weight in after(text, length if remembers else 1).items():
+            longer = text + new
+            done = len(longer) >= length or (longer and longer[-1] in pair.stop_ids)
+            into, key = (law, longer[:length]) if done else (unfinished, longer)
+            into[key] = into.get(key, 0.0) + mass * weight
+    return law
+
+
+def expected_tv(
+    pair: Any, prompt: Any, fault: str | Fault, *, gamma: int = 2, length: int = 3,
+    sampling: Sampling | None = None,
+) -> float:  # fmt: skip
+    """Return the total variation distance of a faulty law from the target's, by enumeration."""
+    fault = get_fault(fault)
+    settings = sampling or fault.sampling
+    wrong = faulty_law(pair, prompt, fault, gamma=gamma, length=length, sampling=settings)
+    return total_variation(wrong, target_law(pair, prompt=prompt, length=length, sampling=settings))

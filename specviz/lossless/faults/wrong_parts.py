@@ -1,0 +1,266 @@
+"""Drafters, draws and targets that break their promise: thin wrappers around the right ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from specviz.core.contract import Context, Draft, Drafter, FloatArray, IntArray, Target
+from specviz.core.draws import Draws, Event, Purpose
+
+LawChange = Callable[[FloatArray], FloatArray]
+DraftChange = Callable[[Draft, int], Draft]
+
+
+class DrawsOtherwise:
+    """Draft draws from a changed law, while the drafter goes on reporting the unchanged one."""
+
+    def __init__(self, inner: Draws, change: LawChange) -> None:
+        self._inner, self._change = inner, change
+
+    @property
+    def log(self) -> list[Event]:
+        """What was drawn."""
+        return self._inner.log
+
+    def begin_round(self, index: int) -> None:
+        """Pass on."""
+        self._inner.begin_round(index)
+
+    def accept(self, probability: float, position: int, node: int) -> bool:
+        """Pass on."""
+        return self._inner.accept(probability, position, node)
+
+    def race(self, law: Any, position: int, node: int = -1) -> int:
+        """Pass on."""
+        return self._inner.race(law, position, node)
+
+    def categorical(
+        self, law: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
+    ) -> int:
+        """Draw from the changed law where the draft asks."""
+        if purpose is Purpose.DRAFT:
+            law = self._change(np.asarray(law))
+        return self._inner.categorical(law, position, node, purpose)
+
+
+class WrongDrafter:
+    """A drafter that draws from another law than it reports, or reports another draft.
+
+    Parameters
+    ----------
+    inner : Drafter
+        The right one.
+    draws_from : callable, optional
+        Law → the law that proposals are really drawn from.
+    reports : callable, optional
+        (draft, vocab_size) → the draft that is handed on.
+    """
+
+    def __init__(
+        self, inner: Drafter, draws_from: LawChange | None, reports: DraftChange | None
+    ) -> None:
+        self._inner, self._draws_from, self._reports = inner, draws_from, reports
+        self.name = inner.name
+        self.trees = getattr(inner, "trees", False)
+
+    @property
+    def gamma(self) -> int:
+        """How deep the inner drafter proposes."""
+        return self._inner.gamma
+
+    @property
+    def cache_length(self) -> int:
+        """Tokens in the inner drafter's cache."""
+        return self._inner.cache_length
+
+    def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
+        """Get the inner drafter ready."""
+        self._vocab_size: int = pair.vocab_size
+        self._inner.begin(pair, target, prompt)
+
+    def propose(self, context: Context, draws: Draws) -> Draft:
+        """Propose with changed draws, then change the report."""
+        if self._draws_from is not None:
+            draws = DrawsOtherwise(draws, self._draws_from)
+        draft = self._inner.propose(context, draws)
+        return draft if self._reports is None else self._reports(draft, self._vocab_size)
+
+    def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
+        """Pass on."""
+        self._inner.commit(emitted, path)
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a trace says of the inner drafter."""
+        return self._inner.settings()
+
+
+def sharpest(law: FloatArray) -> FloatArray:
+    """Return all mass on the most likely token."""
+    out = np.zeros_like(law)
+    out[int(law.argmax())] = 1.0
+    return out
+
+
+def top_two(law: FloatArray) -> FloatArray:
+    """Return the two most likely tokens, renormalised."""
+    out: FloatArray = np.zeros_like(law)
+    best = np.argsort(-law, kind="stable")[:2]
+    out[best] = law[best]
+    out /= out.sum()
+    return out
+
+
+def colder(law: FloatArray) -> FloatArray:
+    """Return the law at half its temperature."""
+    out: FloatArray = law**2
+    out /= out.sum()
+    return out
+
+
+def drop_unsure(draft: Draft, vocab_size: int, floor: float = 0.5) -> Draft:
+    """Drop a sampled proposal, and what follows it, because of its own low confidence."""
+    for i, x in enumerate(draft.tokens.tolist()):
+        if draft.law(i, vocab_size)[x] < floor:
+            return _first(draft, i)
+    return draft
+
+
+def _first(draft: Draft, n: int) -> Draft:
+    return Draft(draft.tokens[:n], draft.parent[:n], draft.q[:n], draft.q_row[:n])
+
+
+def uniform_q(draft: Draft, vocab_size: int) -> Draft:
+    """Report a uniform q, whatever the law was."""
+    laws = np.full((len(draft), vocab_size), 1 / vocab_size)
+    return Draft.chain(draft.tokens.tolist(), laws, vocab_size)
+
+
+def softened_one_hot(draft: Draft, vocab_size: int) -> Draft:
+    """Report a soft q for deterministic choices: half on the token, half spread over all."""
+    laws = np.full((len(draft), vocab_size), 0.5 / vocab_size)
+    laws[np.arange(len(draft)), draft.tokens] += 0.5
+    return Draft.chain(draft.tokens.tolist(), laws, vocab_size)
+
+
+def siblings_deduplicated(draft: Draft, vocab_size: int) -> Draft:
+    """Drop a sibling that repeats an earlier one's token (for trees of depth 1)."""
+    _, first = np.unique(draft.tokens, return_index=True)
+    return _picked(draft, np.sort(first))
+
+
+def siblings_by_confidence(draft: Draft, vocab_size: int) -> Draft:
+    """Try the likelier sibling first, whichever was drawn first (for trees of depth 1)."""
+    if len(draft) == 0:
+        return draft
+    order = np.argsort(-draft.q[0][draft.tokens], kind="stable")
+    return _picked(draft, order)
+
+
+def siblings_one_law(draft: Draft, vocab_size: int) -> Draft:
+    """Report the first sibling's law for all, though later ones were drawn without its token."""
+    return Draft(draft.tokens, draft.parent, draft.q, np.zeros_like(draft.q_row))
+
+
+def _picked(draft: Draft, nodes: IntArray) -> Draft:
+    return Draft(draft.tokens[nodes], draft.parent[nodes], draft.q, draft.q_row[nodes])
+
+
+class SharedUniforms:
+    """Accept draws that use one uniform where several are due.
+
+    What earlier comparisons with the same uniform told about it narrows the interval it lies in,
+    so that sharing can be enumerated as well as sampled.
+
+    Parameters
+    ----------
+    inner : Draws
+        The right draws.
+    which : {"run", "round", "node"}
+        One uniform for the whole run, for each round, or for each node in every round alike.
+    """
+
+    def __init__(self, inner: Draws, which: str) -> None:
+        self._inner, self._which = inner, which
+        self._within: dict[int, tuple[float, float]] = {}
+
+    @property
+    def log(self) -> list[Event]:
+        """What was drawn."""
+        return self._inner.log
+
+    def begin_round(self, index: int) -> None:
+        """Go on to a round; only a uniform of the round is drawn anew."""
+        if self._which == "round":
+            self._within = {}
+        self._inner.begin_round(index)
+
+    def accept(self, probability: float, position: int, node: int) -> bool:
+        """Compare the shared uniform with the probability."""
+        key = node if self._which == "node" else 0
+        low, high = self._within.get(key, (0.0, 1.0))
+        chance = min(1.0, max(0.0, (probability - low) / (high - low)))
+        accepted = self._inner.accept(chance, position, node)
+        cut = min(high, max(low, probability))
+        self._within[key] = (low, cut) if accepted else (cut, high)
+        return accepted
+
+    def categorical(
+        self, law: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
+    ) -> int:
+        """Pass on."""
+        return self._inner.categorical(law, position, node, purpose)
+
+    def race(self, law: Any, position: int, node: int = -1) -> int:
+        """Pass on."""
+        return self._inner.race(law, position, node)
+
+
+class WrongTarget:
+    """A target whose logits, or whose rollback, are changed."""
+
+    def __init__(
+        self,
+        inner: Target,
+        logits: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
+        keeps_rejected: bool = False,
+    ) -> None:
+        self._inner, self._logits, self._keeps_rejected = inner, logits, keeps_rejected
+        self.vocab_size = inner.vocab_size
+        self.context_length = inner.context_length
+        self._length: int | None = None
+        self._extra = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @property
+    def length(self) -> int:
+        """Tokens the loop believes to be in the cache."""
+        return self._inner.length - self._extra
+
+    def begin(self) -> None:
+        """Forget everything."""
+        self._inner.begin()
+        self._extra = 0
+
+    def verify(self, pending: IntArray, draft: Draft) -> NDArray[Any]:
+        """Return changed logits."""
+        self._n = len(draft)
+        logits = self._inner.verify(pending, draft)
+        return logits if self._logits is None else self._logits(logits)
+
+    def keep(self, path: Sequence[int]) -> None:
+        """Roll back, or leave one rejected proposal where it is."""
+        left = [*path]
+        if self._keeps_rejected and len(path) < self._n:
+            left.append(len(path))
+            self._extra += 1
+        self._inner.keep(left)
+
+    def crop(self, length: int) -> None:
+        """Forget every token after the first ``length``."""
+        self._inner.crop(length + self._extra)
