@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from specviz.figures.page import to_html
     from specviz.models.load import load
     from specviz.models.pair import Pair
+    from specviz.player.widget import play, race
 
 __all__ = [
     "AdaptiveGamma",
@@ -56,6 +57,8 @@ __all__ = [
     "generate",
     "load",
     "lossless",
+    "play",
+    "race",
     "rules",
     "stream",
     "tabular",
@@ -83,6 +86,8 @@ _HOMES = {
     "generate": "specviz.api.generate:generate",
     "load": "specviz.models.load:load",
     "lossless": "specviz.lossless",
+    "play": "specviz.player.widget:play",
+    "race": "specviz.player.widget:race",
     "rules": "specviz.core.rules",
     "stream": "specviz.api.generate:stream",
     "tabular": "specviz.core.tabular",
