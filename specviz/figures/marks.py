@@ -36,13 +36,13 @@ class Mark:
 MARKS = {
     mark.name: mark
     for mark in (
-        Mark("accepted", "✓", "v", "proposed by the draft, kept by the target"),
-        Mark("rejected", "✗", "x", "proposed by the draft, turned down"),
+        Mark("accepted", "✓", "=", "proposed by the draft, kept by the target"),
+        Mark("rejected", "✗", "/", "proposed by the draft, turned down"),
         Mark("never examined", "–", "-", "proposed, not judged: the round was decided"),
-        Mark("correction", "↻", "~", "drawn by the target instead of a rejected one"),
+        Mark("correction", "↻", ">", "drawn by the target instead of a rejected one"),
         Mark("bonus", "+", "+", "drawn by the target when all were kept"),
         Mark("plain", "·", ".", "drawn by the target, nothing was proposed"),
-        Mark("past the end", "¦", "|", "decided, but the text had ended before it"),
+        Mark("past the end", "¦", "#", "decided, but the text had ended before it"),
     )
 }
 
