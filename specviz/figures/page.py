@@ -144,6 +144,7 @@ def write_whole(where: Path, text: str) -> None:
 
 
 def checked(trace: Any, path: Any) -> Path:
+    """Return where a page goes, or say in one sentence why it cannot go there."""
     from specviz.core.trace import Trace
 
     if not isinstance(trace, Trace):
@@ -159,6 +160,7 @@ def checked(trace: Any, path: Any) -> Path:
 
 
 def against(trace: Trace, compare: Any) -> Comparison | None:
+    """Return what ``compare=`` stands for: times given, times two traces recorded, or nothing."""
     from specviz.core.trace import Trace
 
     if compare is None or isinstance(compare, Comparison):
@@ -169,6 +171,7 @@ def against(trace: Trace, compare: Any) -> Comparison | None:
 
 
 def page_title(trace: Trace) -> str:
+    """Return the beginning of the prompt, or a name if there is none."""
     words = trace.prompt_text.strip()
     return f"{words[:60]}{'…' if len(words) > 60 else ''}" if words else "Speculative decoding"
 
