@@ -15,7 +15,7 @@ import numpy as np
 from specviz.core import philox
 from specviz.core.contract import ROOT, Draft, FloatArray, IntArray
 from specviz.core.draws import Event, Purpose, exponentials
-from specviz.core.views import Choice, Node, Round
+from specviz.core.views import Choice, Round
 
 if TYPE_CHECKING:
     from specviz.core.trace import Trace
@@ -148,26 +148,35 @@ class Keys:
         return keyed is None or recorded == keyed
 
     def race_answer(
-        self, position: int, winner: int, ids: IntArray, law: FloatArray, time: float, second: float
+        self,
+        position: int,
+        winner: int,
+        ids: IntArray,
+        law: FloatArray,
+        mass: float,
+        arrived: Choice,
     ) -> Answer:
         """Return whether the winner of a race over ``law`` follows from the target's noise.
 
-        ``law`` has an entry for each of ``ids``; entries without an id (tails) cannot be run.
+        ``law`` has an entry for each of ``ids``; ``mass`` is the winner's recorded probability, for
+        when it has none. Entries without an id (tails) cannot be run: one may be the runner-up.
         """
+        time, second = arrived.time, arrived.second
         at = np.flatnonzero(ids == winner)
-        known = (ids >= 0) & (law > 0)
-        tails = float(law[ids < 0].sum())
-        if self._key is None or len(at) == 0:
-            return None if time <= second else False
-        arrivals = np.full(len(ids), np.inf)
-        noise = exponentials(*self._key, position, ids[known])
-        arrivals[known] = noise / law[known]
-        first = float(arrivals[at[0]])
-        arrivals[at[0]] = np.inf
+        mass = float(law[at[0]]) if len(at) else mass
+        if arrived.how != "race" or not mass > 0 or not time <= second:
+            return False
+        if self._key is None:
+            return None
+        others = (ids >= 0) & (ids != winner) & (law > 0)
+        own = float(exponentials(*self._key, position, np.array([winner]))[0]) / mass
+        arrivals = exponentials(*self._key, position, ids[others]) / law[others]
+        next_known = float(arrivals.min(initial=np.inf))
         scale = EXACT * max(1.0, time)
-        good = abs(first - time) <= scale and time <= second
-        good &= bool(np.min(arrivals) >= second - scale)
-        return None if good and tails > EXACT else bool(good)
+        tails = float(law[ids < 0].sum())
+        if abs(own - time) > scale or next_known < second - scale:
+            return False
+        return None if tails > EXACT else next_known <= second + scale
 
 
 class Recorded:
@@ -213,13 +222,15 @@ class Recorded:
         """Return the target's own token at a position, after checking its arrival."""
         depth = position - self._this.position
         path, closing = self._this.path, self._this.closing
+        if depth > len(path):  # the rule goes on where the record says that the round was closed
+            self.answers.append((f"target's own token at {position}", False, "not on record"))
+            return -1
         row = path[depth - 1] + 1 if depth else 0
         if depth < len(path):
-            token, own = self._this.nodes[path[depth]].token, self._this.nodes[path[depth]].own
+            at = self._this.nodes[path[depth]]
+            token, mass, own = at.token, at.p, at.own
         else:
-            token, own = closing.token, closing.choice
-        answer = self._keys.race_answer(
-            position, token, self._seen.ids[row], law, own.time, own.second
-        )
+            token, mass, own = closing.token, closing.p, closing.choice
+        answer = self._keys.race_answer(position, token, self._seen.ids[row], law, mass, own)
         self.answers.append((f"target's own token at {position}", answer, f"token {token}, {own}"))
         return self._seen.entry(row, token)

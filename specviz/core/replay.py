@@ -7,6 +7,7 @@ Asked of every round:
 3. *verdicts, closing token*: does the shipped rule, run on the recorded laws and draws, reach the
    recorded path and token?
 4. *text*: do emitted tokens, positions and cache lengths follow from the verdict?
+5. *numbers*: do the recorded numbers agree with each other (:mod:`specviz.core.consistency`)?
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from specviz.core.consistency import numbers
 from specviz.core.contract import DraftContractError
 from specviz.core.draws import Purpose
 from specviz.core.evidence import EXACT, Answer, Evidence, Keys, Recorded, cdf_answer, evidence
 from specviz.core.rules import Rule, rule_of
+from specviz.core.validity import problem
 from specviz.core.views import Round
 
 if TYPE_CHECKING:
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
 FOLLOWS = "follows"
 CONTRADICTS = "does not follow"
 CONSISTENT = "consistent but not fully recorded"
+
+CLOSE = 1e-6
+"""What a residual of little mass may be off by: its sums were taken in another order."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,10 @@ def check(trace: Trace) -> Replay:
     """
     rule = rule_of(trace.meta)
     replay = Replay()
+    wrong = problem(trace)
+    if wrong is not None:
+        replay.note(0, "structure", False, wrong)
+        return replay
     position = len(trace.prompt)
     before: Round | None = None
     for this in trace.rounds:
@@ -104,6 +114,8 @@ def check(trace: Trace) -> Replay:
         else:
             _check_by_numbers(replay, this, rule, keys)
         _check_text(replay, this, before, position, frozenset(trace.meta.get("stop_ids", ())))
+        for subject, answer, detail in numbers(trace, this, rule, keys):
+            replay.note(this.index, subject, answer, detail)
         position += len(this.tokens)
         before = this
     return replay
@@ -118,9 +130,7 @@ def _check_proposals(replay: Replay, this: Round, seen: Evidence, keys: Keys) ->
             u = keys.uniform(Purpose.DRAFT, node.position, node.index)
             answer = cdf_answer(ids, law, node.token, node.q, choice, u)
         elif choice.how == "race":
-            answer = keys.race_answer(
-                node.position, node.token, ids, law, choice.time, choice.second
-            )
+            answer = keys.race_answer(node.position, node.token, ids, law, node.q, choice)
         else:
             answer = node.q == 1.0
         replay.note(this.index, f"proposal {node.index}", answer, f"q = {node.q:.6g}, {choice}")
@@ -149,6 +159,11 @@ def _check_rule(replay: Replay, this: Round, rule: Rule, seen: Evidence, keys: K
     )
     entry = seen.entry(seen.closing_row, this.closing.token)
     replay.note(this.index, "closing token", verdict.token == entry, f"{this.closing.text!r}")
+    known = {int(token): i for i, token in enumerate(seen.ids[seen.closing_row]) if token >= 0}
+    shown = zip(this.closing.law.ids.tolist(), this.closing.law.p.tolist(), strict=True)
+    off = [token for token, mass in shown
+           if token in known and abs(float(verdict.law[known[token]]) - mass) > CLOSE]  # fmt: skip
+    replay.note(this.index, "closing law", not off, f"differs from the rule's at {off}")
 
 
 def _check_by_numbers(replay: Replay, this: Round, rule: Rule, keys: Keys) -> None:
