@@ -94,7 +94,7 @@ def choose_drafter(pair: Any, drafter: Any, gamma: Any, rule: Rule) -> Drafter:
         )
     coupled = rule.name == "coupled"
     if drafter is not None:
-        if not isinstance(drafter, Drafter):
+        if isinstance(drafter, type) or not isinstance(drafter, Drafter):
             raise TypeError(
                 f"drafter must be a specviz drafter such as DraftModel(gamma=4), got {drafter!r}"
             )

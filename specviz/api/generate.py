@@ -73,7 +73,10 @@ class Stream(Iterator[Round]):
         except Exception as error:
             self._finish("error")
             error.trace = self.trace  # type: ignore[attr-defined]
-            error.add_note("The trace up to here is in this exception's .trace")
+            error.add_note(
+                f"This was in round {len(self.trace)}, after {len(self.trace.tokens)} new tokens; "
+                f"the trace up to there is in this exception's .trace"
+            )
             raise
 
     def close(self) -> None:
@@ -147,8 +150,7 @@ def stream(
     kept = checked_count("k", k, at_least=1)
     strings = checked_stop(stop)
     ids = pair.encode(prompt, messages=messages)
-    target = open_session(pair.target, pair.vocab_size)
-    context = target.context_length
+    context = pair.target.context_length
     if context is not None and len(ids) >= context:
         raise ValueError(
             f"prompt has {len(ids)} tokens, but the target's context is {context} and at least "
@@ -158,6 +160,7 @@ def stream(
         raise ValueError(
             f"gamma is {drafter.gamma}, but the target's context is {context}: it must be smaller"
         )
+    target = open_session(pair.target, pair.vocab_size)
     target.begin()
     drafter.begin(pair, target, ids)
     stopping = Stopping(len(ids), longest, context, pair.stop_ids, strings, pair.decode)
@@ -259,5 +262,5 @@ def generate(
             for round_view in running:
                 bar.update(len(round_view.tokens))
         except KeyboardInterrupt:
-            pass  # the trace says so: interrupted=True
+            running.close()  # the trace says so: interrupted=True
     return running.trace

@@ -21,7 +21,7 @@ def provenance(
         "rule_settings": dict(rule.settings),
         "lossless": rule.lossless and getattr(drafter, "lossless", True),
         "drafter": drafter.settings(),
-        "sampling": asdict(sampling),
+        "sampling": {name: _plain(value) for name, value in asdict(sampling).items()},
         **settings,
         "target": describe(pair.target),
         "draft": None if pair.draft is None else describe(pair.draft),
@@ -35,6 +35,11 @@ def provenance(
         "interrupted": False,
         "finish_reason": None,
     }
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of numpy's as one of Python's, which JSON knows."""
+    return value.item() if hasattr(value, "item") else value
 
 
 def describe(model: Any) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Sampling:
                 f"temperature must be 0 (greedy) or a finite positive number, "
                 f"got {self.temperature!r}"
             )
-        if number("top_k") < 0 or self.top_k != int(self.top_k):
+        if not 0 <= number("top_k") < np.inf or self.top_k != int(self.top_k):
             raise ValueError(
                 f"top_k must be a whole number >= 1, or 0 to keep all tokens, got {self.top_k!r}"
             )
