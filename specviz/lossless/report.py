@@ -130,6 +130,8 @@ class BatteryReport:
         How many texts would show ``effect``, where these are too few.
     covered : float
         Share of emitted tokens whose context was looked at.
+    notes : tuple of str
+        What else the reader should know, such as a run that was cut short.
     """
 
     verdict: Verdict
@@ -151,6 +153,7 @@ class BatteryReport:
     detectable: Detectable | None = None
     needed: int | None = None
     covered: float = field(default=1.0)
+    notes: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -165,7 +168,7 @@ class BatteryReport:
         """The verdict in one paragraph."""
         from specviz.lossless.wording import paragraph
 
-        return paragraph(self)
+        return " ".join([paragraph(self), *self.notes])
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain JSON values, and the paragraph as ``"text"``."""

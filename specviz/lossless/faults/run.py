@@ -178,7 +178,8 @@ def faulty_law(
     law: Law = {}
     unfinished: Law = {(): 1.0}
     while unfinished:
-        text, mass = unfinished.popitem()
+        text = min(unfinished, key=len)  # shorter ones first: all ways to a text come together
+        mass = unfinished.pop(text)
         for new, weight in after(text, length if remembers else 1).items():
             longer = text + new
             done = len(longer) >= length or (longer and longer[-1] in pair.stop_ids)

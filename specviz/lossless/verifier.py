@@ -1,0 +1,146 @@
+"""A verifier alone: (draft tokens, q, p, generator) → emitted tokens, tested without a model.
+
+A student's ten lines, or an engine's kernel. The verifier is called on synthetic laws that depend
+on the context; what it emits is continued by the exact target, and the battery judges the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from specviz.core.contract import FloatArray, IntArray
+from specviz.core.draws import checked_seed
+from specviz.core.tabular import TabularModel
+from specviz.lossless.one_sample import battery
+from specviz.lossless.report import BatteryReport
+from specviz.lossless.sample import Sample
+
+Verifier = Callable[[IntArray, FloatArray, FloatArray, np.random.Generator], Sequence[int]]
+"""(draft tokens (gamma,), q (gamma, vocab), p (gamma + 1, vocab), generator) → emitted tokens."""
+
+LEAST = 200
+
+
+class VerifierError(RuntimeError):
+    """A verifier raised, or returned what cannot be emitted; says on which call."""
+
+
+def audit_verifier(
+    verifier: Verifier,
+    *,
+    n: int = 20_000,
+    gamma: int = 3,
+    vocab_size: int = 5,
+    alpha: float = 0.01,
+    seed: int = 0,
+    progress: bool = True,
+) -> BatteryReport:
+    """Test a verification function for losslessness.
+
+    Each call gets ``gamma`` proposals drawn from draft laws q that depend on the last token, and
+    the target laws p along them. The law of its output, continued by the target to a length beyond
+    gamma + 1, must be the target's.
+
+    Parameters
+    ----------
+    verifier : callable
+        ``(draft tokens (gamma,), q (gamma, vocab), p (gamma + 1, vocab), generator)`` → the 1 to
+        gamma + 1 tokens that are emitted. Row i of q and p is the law of proposal i. Use only the
+        generator for randomness.
+    n : int
+        How many calls; more detect smaller faults.
+    gamma, vocab_size : int
+        How many proposals, over how many tokens.
+    alpha : float
+        Family-wise level of the battery.
+    seed : int
+        Of laws, proposals and generator.
+    progress : bool
+        Show a bar on runs of over two seconds.
+
+    Returns
+    -------
+    BatteryReport
+        A verdict, never a proof. If the verifier raises in mid-run, what was gathered is judged
+        and ``report.notes`` says so; see also :class:`VerifierError`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is out of range.
+    VerifierError
+        If it fails before there is enough to judge.
+
+    Examples
+    --------
+    >>> def mine(tokens, q, p, generator):
+    ...     for i, x in enumerate(tokens):
+    ...         if generator.random() * q[i, x] >= p[i, x]:
+    ...             left = np.maximum(p[i] - q[i], 0)
+    ...             return [*tokens[:i], generator.choice(len(left), p=left / left.sum())]
+    ...     return [*tokens, generator.choice(len(p[-1]), p=p[-1])]
+    >>> audit_verifier(mine, n=2000).verdict.value
+    'NO_DISCREPANCY_FOUND'
+    """
+    if not callable(verifier):
+        raise TypeError(f"verifier must be a function, got {type(verifier).__name__}")
+    for name, value, least in (("n", n, LEAST), ("gamma", gamma, 1), ("vocab_size", vocab_size, 2)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+    seed = checked_seed(seed)
+    target = TabularModel.random(vocab_size, order=1, seed=seed, concentration=0.6)
+    draft = TabularModel.random(vocab_size, order=1, seed=seed + 1, concentration=0.6)
+    generator = np.random.default_rng([seed, 2])
+    length = gamma + 2
+    texts = np.empty((n, length), dtype=np.int64)
+    for i in tqdm(range(n), desc="verifying", delay=2, leave=False, disable=not progress):
+        try:
+            texts[i] = _one_text(verifier, target, draft, gamma, length, generator)
+        except Exception as error:
+            if i < LEAST:
+                raise VerifierError(f"the verifier failed on call {i}: {error}") from error
+            report = _judge(texts[:i], target, vocab_size, alpha, seed)
+            note = f"The verifier failed on call {i}: {error}. What came before is judged."
+            return replace(report, notes=(note,))
+    return _judge(texts, target, vocab_size, alpha, seed)
+
+
+def _judge(
+    texts: IntArray, target: TabularModel, vocab_size: int, alpha: float, seed: int
+) -> BatteryReport:
+    sample = Sample.of(texts, vocab_size=vocab_size)
+    return battery(sample, lambda prefix: target.law(prefix or (0,)), alpha=alpha, seed=seed)
+
+
+def _one_text(
+    verifier: Verifier,
+    target: TabularModel,
+    draft: TabularModel,
+    gamma: int,
+    length: int,
+    generator: np.random.Generator,
+) -> IntArray:
+    """Return one text of ``length`` tokens: a round of the verifier, then the target alone."""
+    text = [0]
+    for _ in range(gamma):
+        text.append(_drawn(draft.law(text), generator))
+    tokens = np.array(text[1:], dtype=np.int64)  # (gamma,)
+    q = np.stack([draft.law(text[: i + 1]) for i in range(gamma)])  # (gamma, vocab)
+    p = np.stack([target.law(text[: i + 1]) for i in range(gamma + 1)])  # (gamma + 1, vocab)
+    emitted = [int(t) for t in verifier(tokens.copy(), q, p, generator)]
+    if not 1 <= len(emitted) <= gamma + 1:
+        raise ValueError(f"it emitted {len(emitted)} tokens; a round emits 1 to {gamma + 1}")
+    if not all(0 <= t < target.vocab_size for t in emitted):
+        raise ValueError(f"it emitted {emitted}, outside the {target.vocab_size} tokens")
+    while len(emitted) < length:
+        emitted.append(_drawn(target.law(emitted), generator))
+    return np.array(emitted, dtype=np.int64)
+
+
+def _drawn(law: FloatArray, generator: np.random.Generator) -> int:
+    cdf = np.cumsum(law)
+    return int(np.searchsorted(cdf, generator.random() * cdf[-1], side="right"))

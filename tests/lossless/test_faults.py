@@ -1,0 +1,173 @@
+"""Planted faults: their laws by enumeration, golden values, and the battery against them."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from specviz.core.contract import Sampling
+from specviz.core.tabular import TabularModel, TabularPair
+from specviz.lossless import Sample, Verdict, battery, target_law, total_variation
+from specviz.lossless.faults import FAULTS, diagnose, expected_tv, faulty_law, run_with_fault
+from specviz.lossless.faults.catalogue import Fault
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "core" / "golden.json").read_text("utf-8"))
+PROMPT = [1, 1, 1]
+# Faults with memory are enumerated run by run, which grows fast: shorter texts for them.
+LENGTH = {"rejected_token_stays": 3, "constant_u": 3, "reseeded_each_round": 3}
+
+
+@pytest.fixture(scope="module")
+def pair() -> TabularPair:
+    """Return a target and a draft whose laws depend on the last two tokens."""
+    return TabularPair(
+        TabularModel.random(3, 2, seed=5, concentration=0.7),
+        TabularModel.random(3, 2, seed=6, concentration=0.7),
+    )
+
+
+def one_position() -> TabularPair:
+    p, q = (
+        TabularModel([float(Fraction(x)) for x in GOLDEN["one_position"][name]])
+        for name in ("p", "q")
+    )
+    return TabularPair(p, q)
+
+
+@pytest.mark.parametrize(
+    ("fault", "tv"),
+    GOLDEN["wrong_samplers_total_variation_of_the_first_three_tokens"][
+        "faulty_sampler_throughout"
+    ].items(),
+)
+def test_golden_total_variation_of_three_tokens(fault: str, tv: str) -> None:
+    assert expected_tv(one_position(), [0], fault) == pytest.approx(float(Fraction(tv)), abs=1e-12)
+
+
+def test_golden_siblings_with_one_law() -> None:
+    wanted = GOLDEN["one_position"][
+        "wrong_without_replacement_with_unrenormalised_q_total_variation"
+    ]
+    assert expected_tv(one_position(), [0], "siblings_one_law", length=1) == pytest.approx(
+        wanted, abs=1e-9
+    )
+
+
+def test_golden_laws_of_one_token() -> None:
+    law = faulty_law(one_position(), [0], "greedy_draft_soft_q", gamma=1, length=1)
+    wanted = [
+        float(Fraction(x)) for x in GOLDEN["one_position"]["wrong_argmax_draft_with_soft_q_law"]
+    ]
+    assert [law.get((x,), 0.0) for x in range(4)] == pytest.approx(wanted, abs=1e-12)
+
+
+def test_golden_stopping_at_an_unsure_proposal() -> None:
+    case = GOLDEN["stopping_and_pruning"]
+    p, q = ([float(Fraction(x)) for x in case[name]] for name in ("p", "q"))
+    pair = TabularPair(TabularModel(p), TabularModel(q))
+    law = faulty_law(pair, [0], "sure_proposals_only", gamma=1, length=1)
+    assert [law[(x,)] for x in (0, 1)] == pytest.approx([0.7, 0.3], abs=1e-12)
+
+
+def test_there_are_at_least_twenty_and_each_says_what_it_breaks() -> None:
+    assert len(FAULTS) >= 20
+    assert all(fault.wrong and fault.breaks for fault in FAULTS.values())
+
+
+@pytest.fixture(scope="module")
+def laws(pair: TabularPair) -> dict[str, dict[tuple[int, ...], float]]:
+    """Return the law of every fault, enumerated once."""
+    return {
+        name: faulty_law(pair, PROMPT, name, gamma=2, length=LENGTH.get(name, 4)) for name in FAULTS
+    }
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_every_fault_changes_the_law(pair: TabularPair, laws: Any, name: str) -> None:
+    length, law = LENGTH.get(name, 4), laws[name]
+    assert sum(law.values()) == pytest.approx(1, abs=1e-9)
+    exact = target_law(pair, prompt=PROMPT, length=length, sampling=FAULTS[name].sampling)
+    assert total_variation(law, exact) > 0.002
+
+
+def test_the_loop_without_a_fault_does_not(pair: TabularPair) -> None:
+    none = Fault("none", "nothing", "nothing")
+    assert expected_tv(pair, PROMPT, none, gamma=2, length=4) < 1e-12
+    alike = Fault("none", "nothing", "nothing", drafter="siblings")
+    assert expected_tv(pair, PROMPT, alike, gamma=2, length=4) < 1e-12
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_battery_catches_it(pair: TabularPair, laws: Any, name: str) -> None:
+    """Texts drawn from the enumerated faulty law: 50,000 show every fault on this pair.
+
+    A fault may leave so little variety that the texts look like copies of one run.
+    """
+    length = LENGTH.get(name, 4)
+    settings: Sampling = FAULTS[name].sampling
+    assert battery_verdict(pair, laws[name], length, settings, seed=1) in (
+        Verdict.DISCREPANCY,
+        Verdict.IMPOSSIBLE_TOKEN,
+        Verdict.NOT_INDEPENDENT,
+    )
+
+
+def test_the_battery_lets_the_right_law_pass(pair: TabularPair) -> None:
+    law = target_law(pair, prompt=PROMPT, length=4)
+    verdict = battery_verdict(pair, law, 4, Sampling(), seed=1)
+    assert verdict is Verdict.NO_DISCREPANCY_FOUND
+
+
+def battery_verdict(
+    pair: TabularPair,
+    law: dict[tuple[int, ...], float],
+    length: int,
+    sampling: Sampling,
+    seed: int,
+    n: int = 50_000,
+) -> Verdict:
+    texts = sorted(law)
+    mass = np.array([law[text] for text in texts])
+    chosen = np.random.default_rng(seed).choice(len(texts), size=n, p=mass / mass.sum())
+    sample = Sample.of(np.array(texts)[chosen], vocab_size=pair.vocab_size)
+
+    def conditional(prefix: tuple[int, ...]) -> np.ndarray:
+        p = pair.target.law([*PROMPT, *prefix]) ** (1 / sampling.temperature)
+        return p / p.sum()
+
+    return battery(sample, conditional).verdict
+
+
+SHOWN_BY_THE_RECORD = [
+    "resample_from_p",
+    "residual_absolute_difference",
+    "always_accept",
+    "ratio_upside_down",
+    "greedy_draft_soft_q",
+    "q_before_temperature",
+    "siblings_by_confidence",
+]
+
+
+@pytest.mark.parametrize("name", SHOWN_BY_THE_RECORD)
+def test_diagnose_names_the_rule(pair: TabularPair, name: str) -> None:
+    trace = run_with_fault(pair, PROMPT, name, max_new_tokens=60, seed=3)
+    assert not trace.meta["lossless"]
+    assert FAULTS[name].breaks in diagnose(trace).broken
+
+
+def test_diagnose_finds_nothing_in_a_right_run(pair: TabularPair) -> None:
+    trace = run_with_fault(pair, PROMPT, Fault("none", "nothing", "nothing"), max_new_tokens=60)
+    found = diagnose(trace)
+    assert found.broken == {}
+    assert "no verdict" in repr(found)
+
+
+def test_an_unknown_fault_is_named() -> None:
+    with pytest.raises(ValueError, match="'nonsense'"):
+        run_with_fault(one_position(), [0], "nonsense")
