@@ -97,7 +97,8 @@ class Growth:
         following = torch.as_tensor(text[first + 1 :], device=device)  # (count,)
         x = self.head.mixed(self.head.fused(features), self.embedding(following))
         positions = torch.arange(first, first + count, device=device)
-        visible = torch.arange(first + count, device=device) <= positions[:, None]
+        back = positions[:, None] - torch.arange(first + count, device=device)  # (count, all)
+        visible = (back >= 0) & (back < self.head.config.window)
         self._outputs[ROOT] = self.head(x, positions, visible, self.cache)[-1]
         self._text = self.cache.length
 
@@ -134,10 +135,11 @@ class Growth:
         ids = torch.as_tensor([self.tokens[node] for node in new], device=device)
         x = self.head.mixed(self.head.continued(fused), self.embedding(ids))
         visible = torch.zeros(len(new), before + len(new), dtype=torch.bool, device=device)
-        visible[:, : self._text] = True
+        window = self.head.config.window
         for row, (node, path) in enumerate(zip(new, paths, strict=True)):
             self._entry[node] = before + row
-            visible[row, [self._entry[i] for i in path]] = True
+            visible[row, max(0, self._text + len(path) - window) : self._text] = True
+            visible[row, [self._entry[i] for i in path[-window:]]] = True
         depth = torch.as_tensor([self._text + len(path) - 1 for path in paths], device=device)
         for node, output in zip(new, self.head(x, depth, visible, self.cache), strict=True):
             self._outputs[node] = output
@@ -145,7 +147,7 @@ class Growth:
     def logits(self, nodes: list[int]) -> tuple[Any, list[Any] | None]:
         """Return logits ``(m, vocab)`` after each node, and what each follows if that matters."""
         states = self.head.readout(torch.stack([self._outputs[node] for node in nodes]))
-        rows = self.output(states).float().cpu().numpy()
+        rows = self.output(states).double().cpu().numpy()
         if self.context.sampling.repetition_penalty == 1:
             return rows, None
         text = self.context.tokens

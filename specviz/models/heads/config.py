@@ -90,6 +90,8 @@ class EagleConfig:
         False switches the features off: an ablation of equal size.
     steps : int
         How many of its own roll-out steps it was trained on.
+    window : int
+        How many positions, its own included, it looks back on: as many as in training.
     target, fingerprint
         As in :class:`MedusaConfig`.
 
@@ -110,6 +112,7 @@ class EagleConfig:
     eps: float = 1e-5
     features: bool = True
     steps: int = 1
+    window: int = 256
     target: str = "unknown"
     fingerprint: tuple[float, ...] = ()
 
@@ -119,6 +122,7 @@ class EagleConfig:
         _check_shape(self)
         for name in ("num_heads", "num_kv_heads", "head_dim", "steps"):
             _whole(name, getattr(self, name), most=1024)
+        _whole("window", self.window, most=2**24)
         _whole("intermediate_size", self.intermediate_size, most=64 * self.hidden_size)
         if self.num_heads % self.num_kv_heads or self.head_dim % 2:
             raise HeadsError(
@@ -177,7 +181,7 @@ def from_json(values: Mapping[str, Any]) -> HeadConfig:
         If the kind is unknown, an entry is missing or has an impossible value.
     """
     kind = values.get("kind")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise HeadsError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
     known = {f.name: f for f in fields(KINDS[kind])}
     lacking = [n for n, f in known.items() if f.default is MISSING and n not in values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shutil
@@ -108,7 +109,7 @@ def load_heads(heads: Any, pair: Any, kind: str) -> Any:
         config, label = heads.config, f"heads={type(heads).__name__}(…)"
         _check_kind(config, kind, label)
         check_fits(config, pair.target, label)
-        found: Heads = heads
+        found: Heads = copy.deepcopy(heads)  # the caller's own keeps its device and precision
     else:
         folder = bundled() / kind if heads is None else _folder(heads)
         label = f"heads {folder.name!r}" if heads is None else f"heads {os.fspath(heads)!r}"
@@ -117,7 +118,7 @@ def load_heads(heads: Any, pair: Any, kind: str) -> Any:
         with torch.device("meta"):  # no memory before the file is known to be of this shape
             found = build_heads(config)
         _read_weights(found, folder / WEIGHTS, label)
-    weight = model.get_output_embeddings().weight
+    weight = pair.target.model.get_output_embeddings().weight
     dtype = weight.dtype if weight.dtype.is_floating_point else torch.float32
     return found.to(weight.device, dtype).eval().requires_grad_(False)
 

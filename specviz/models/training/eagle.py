@@ -8,7 +8,6 @@ t - (j - i), its own ancestors in the roll-out (EAGLE-3's training-time test, Li
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from specviz.models.heads.config import EagleConfig, fingerprint
 from specviz.models.heads.eagle import EagleHead, rotation
-from specviz.models.training.head_loop import Loss, divergence, log_laws
+from specviz.models.training.head_loop import Loss, divergence, log_laws, logits_of
 from specviz.models.training.measure import overlap
 
 DECAY = 0.9
@@ -25,7 +24,7 @@ STEPS = 4
 
 
 def eagle_config(
-    target: Any, layers: tuple[int, ...], *, steps: int = STEPS, features: bool = True
+    target: Any, layers: tuple[int, ...], *, steps: int = STEPS, window: int, features: bool = True
 ) -> EagleConfig:
     """Return the shape of a head whose layer is of the size of the target's own.
 
@@ -37,6 +36,8 @@ def eagle_config(
         The layers whose outputs are the features.
     steps : int
         Roll-out steps it will be trained on.
+    window : int
+        Positions in its training rows.
     features : bool
         False for the ablation.
     """
@@ -57,6 +58,7 @@ def eagle_config(
         rope_theta=float(theta),
         features=features,
         steps=steps,
+        window=window,
         target=target.name,
         fingerprint=fingerprint(target.model.get_input_embeddings().weight),
     )
@@ -133,7 +135,7 @@ def roll_out(head: EagleHead, features: Tensor, embedded: Tensor, steps: int) ->
     return outputs
 
 
-def eagle_loss(head: EagleHead, model: Any, *, steps: int, compile: bool = False) -> Loss:
+def eagle_loss(head: EagleHead, model: Any, *, steps: int) -> Loss:
     """Return KL(p || q) over the roll-out, each step counting ``DECAY`` times the one before.
 
     Parameters
@@ -144,24 +146,22 @@ def eagle_loss(head: EagleHead, model: Any, *, steps: int, compile: bool = False
         The target, a Hugging Face model: its embedding and output head are used as they are.
     steps
         Roll-out steps.
-    compile
-        Compile the whole loss (CPU: about twice as fast after half a minute).
     """
     embedding, out = model.get_input_embeddings(), model.get_output_embeddings()
 
     def loss(ids: Tensor, features: Tensor) -> Tensor:
         with torch.no_grad():
-            embedded = embedding(ids[:, 1:])
-            log_p = log_laws(features[:, :, -1].to(embedded.dtype), out)  # of x[t + 1] at t
+            embedded = embedding(ids[:, 1:]).float()
+            log_p = log_laws(features[:, :, -1], out)  # of x[t + 1] at t
         total = torch.zeros((), device=ids.device)
         weights = [DECAY**j for j in range(steps)]
         for j, output in enumerate(roll_out(head, features, embedded, steps)):
-            log_q = log_laws(head.readout(output[:, j:-1]), out)
-            total = total + weights[j] * divergence(log_p[:, j + 1 :], log_q)
+            every = 1 if j == 0 else 2  # later passes: half the positions, which are like the rest
+            logits = logits_of(head.readout(output[:, j:-1:every]), out)
+            total = total + weights[j] * divergence(log_p[:, j + 1 :: every], logits)
         return total / sum(weights)
 
-    run: Callable[[Tensor, Tensor], Tensor] = loss
-    return torch.compile(loss, dynamic=False) if compile else run
+    return loss
 
 
 @torch.no_grad()
@@ -173,11 +173,11 @@ def measure_eagle(
     The text is given (``ids``), so depth d is the acceptance of the d-th proposal when those
     before it were right. The first ``skip`` positions, with little context, are left out.
     """
-    embedded = model.get_input_embeddings()(ids[:, 1:])
+    embedded = model.get_input_embeddings()(ids[:, 1:]).to(features.dtype)
     out = model.get_output_embeddings()
-    p = log_laws(features[:, :, -1].to(embedded.dtype), out).exp()
+    p = log_laws(features[:, :, -1], out).exp()
     result: dict[str, list[float]] = {"alpha": [], "top1": []}
-    for j, output in enumerate(roll_out(head, features.to(embedded.dtype), embedded, depth)):
+    for j, output in enumerate(roll_out(head, features, embedded, depth)):
         q = log_laws(head.readout(output[:, skip + j : -1]), out).exp()
         here = p[:, skip + j + 1 :]
         result["alpha"].append(overlap(here, q).mean().item())

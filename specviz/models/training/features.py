@@ -38,11 +38,29 @@ class Features:
     def __len__(self) -> int:
         return len(self.windows)
 
-    def batch(self, chosen: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Return token ids ``(rows, time + 1)`` and features ``(rows, time, layers, hidden)``."""
-        ids = torch.from_numpy(self.windows[chosen].astype(np.int64))
-        rows = [self.parts[i // PART][i % PART] for i in chosen.tolist()]
-        return ids, torch.from_numpy(np.stack(rows)).float()
+    @property
+    def time(self) -> int:
+        """Positions in a window."""
+        return self.windows.shape[1] - 1
+
+    def batch(self, chosen: NDArray[np.int64], context: int) -> tuple[Tensor, Tensor]:
+        """Return pieces of ``context`` positions; each window has ``time // context`` of them.
+
+        Returns
+        -------
+        ids : Tensor
+            ``(rows, context + 1)``.
+        features : Tensor
+            ``(rows, context, layers, hidden)``, of a target that saw the whole window.
+        """
+        ids, features = [], []
+        for piece in chosen.tolist():
+            window, place = divmod(piece, self.time // context)
+            start = place * context
+            ids.append(self.windows[window, start : start + context + 1].astype(np.int64))
+            part = self.parts[window // PART]
+            features.append(part[window % PART, start : start + context])
+        return torch.from_numpy(np.stack(ids)), torch.from_numpy(np.stack(features)).float()
 
 
 def default_layers(depth: int) -> tuple[int, ...]:

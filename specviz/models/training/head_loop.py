@@ -29,7 +29,9 @@ class HeadPlan:
     """How long to train a head, and on what batches."""
 
     steps: int = 800
-    rows: int = 8
+    rows: int = 16
+    context: int = 256
+    """Positions in a row; windows are cut into pieces of this length."""
     warmup: int = 30
     steady: float = 0.4
     """Share of the steps at the full learning rate; then it falls to 0."""
@@ -38,7 +40,6 @@ class HeadPlan:
     seed: int = 0
     save_every: float = 60.0
     log_every: int = 20
-    compile: bool = True
     start: Path | None = None
     """A checkpoint of the same shape to start from."""
 
@@ -49,7 +50,7 @@ def _order(seed: int, epoch: int, count: int) -> NDArray[np.int64]:
 
 
 def rows_of(step: int, plan: HeadPlan, count: int) -> NDArray[np.int64]:
-    """Return which windows step number ``step`` reads: every epoch all of them, in a new order."""
+    """Return which of ``count`` pieces step ``step`` reads: all in every epoch, in a new order."""
     rows = range(step * plan.rows, (step + 1) * plan.rows)
     return np.array([int(_order(plan.seed, row // count, count)[row % count]) for row in rows])
 
@@ -86,13 +87,15 @@ def fit(
     dict
         ``facts`` with ``step``, ``seconds``, ``rows``, ``context``, ``windows``.
     """
+    context = min(plan.context, data.time)
+    pieces = len(data) * (data.time // context)
     named = [name for name, _ in module.named_parameters()]
     whole = module  # Optimiser gives the matrices of "layers" to Muon; of a head, all are
     if not any("layers" in name for name in named):
         whole = nn.ModuleDict({"layers": module})
     now_facts: dict[str, Any] = {
         **(facts or {}), "step": 0, "seconds": 0.0, "rows": plan.rows,
-        "context": data.windows.shape[1] - 1, "windows": len(data),
+        "context": context, "windows": len(data),
     }  # fmt: skip
     module.train().requires_grad_(True)
     optimiser = Optimiser(whole, muon_rate=plan.muon_rate, adam_rate=plan.adam_rate)
@@ -107,7 +110,7 @@ def fit(
     before, mean = now_facts["seconds"], None
     bar = tqdm(total=plan.steps, initial=now_facts["step"], desc=path.stem, delay=2, mininterval=5)
     while now_facts["step"] < plan.steps:
-        ids, features = data.batch(rows_of(now_facts["step"], plan, len(data)))
+        ids, features = data.batch(rows_of(now_facts["step"], plan, pieces), context)
         with torch.autocast("cpu", torch.bfloat16, enabled=device.type == "cpu"):
             value = loss(ids.to(device), features.to(device))
         value.backward()
@@ -138,11 +141,43 @@ def _restore(module: nn.Module, tensors: dict[str, Tensor]) -> None:
             parameter.copy_(tensors[f"model.{name}"])
 
 
+def logits_of(state: Tensor, head: Any) -> Tensor:
+    """Return the logits ``(..., vocab)`` that the target's output head gives to a state."""
+    logits: Tensor = head(state.to(head.weight.dtype))
+    return logits
+
+
 def log_laws(state: Tensor, head: Any) -> Tensor:
     """Return float32 log laws ``(..., vocab)`` that the target's output head gives to a state."""
-    return head(state).float().log_softmax(-1)
+    return logits_of(state, head).float().log_softmax(-1)
 
 
-def divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
-    """Return the mean KL(p || q) in nats over all positions of ``(..., vocab)``."""
-    return (log_p.exp() * (log_p - log_q)).sum(-1).mean()
+class Divergence(torch.autograd.Function):
+    """Mean KL(p || q) with its gradient, (q - p) / positions, made in the forward pass.
+
+    Automatic differentiation would go through memory four times as often, and these tensors are
+    as wide as the vocabulary.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, log_p: Tensor) -> Tensor:
+        """Return a scalar from draft logits and target log laws, ``(..., vocab)`` each."""
+        q = logits.float()
+        log_mass = q.logsumexp(-1, keepdim=True)
+        p = log_p.exp()
+        value = (p * (log_p - q)).sum(-1) + log_mass[..., 0]
+        gradient = (q - log_mass).exp_().sub_(p).div_(value.numel())
+        ctx.save_for_backward(gradient.to(logits.dtype))
+        return value.mean()
+
+    @staticmethod
+    def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor, None]:
+        """Return the gradient of the logits; the target has none."""
+        (gradient,) = ctx.saved_tensors
+        return gradient * outer[0], None
+
+
+def divergence(log_p: Tensor, logits: Tensor) -> Tensor:
+    """Return the mean KL(p || q) in nats; target log laws and draft logits ``(..., vocab)``."""
+    value: Tensor = Divergence.apply(logits, log_p)
+    return value

@@ -54,9 +54,10 @@ def train_eagle(
 ) -> tuple[EagleHead, dict[str, Any]]:  # fmt: skip
     """Train an EAGLE head of the size of the target's own layers; return it and the run's facts."""
     torch.manual_seed(plan.seed)
-    head = EagleHead(eagle_config(target, layers, steps=steps, features=features))
+    window = min(plan.context, data.time)
+    head = EagleHead(eagle_config(target, layers, steps=steps, window=window, features=features))
     head.to(target.model.device)
-    loss = eagle_loss(head, target.model, steps=steps, compile=plan.compile)
+    loss = eagle_loss(head, target.model, steps=steps)
     return head, fit(head, loss, data, path, plan)
 
 
@@ -69,7 +70,7 @@ def train_medusa(
     read = (layers[-1],) if read is None else read
     module = MedusaHeads(medusa_config(target, read, heads=heads, blocks=blocks))
     module.to(target.model.device)
-    inner = medusa_loss(module, target.model, compile=plan.compile)
+    inner = medusa_loss(module, target.model)
     columns = [layers.index(layer) for layer in read]
     return module, fit(module, lambda ids, f: inner(ids, f[:, :, columns]), data, path, plan)
 
@@ -96,11 +97,14 @@ def measure_heads(
         for part in windows.split(4):
             ids = part.to(device)
             kept = read_layers(target.model, ids[:, :-1], heads.config.layers)
-            skip = min(32, ids.shape[1] // 4)
             if isinstance(heads, MedusaHeads):
-                values = measure_medusa(heads, target.model, kept, skip)
-            else:
-                values = measure_eagle(heads, target.model, ids, kept, DEPTH, skip)
+                values = measure_medusa(heads, target.model, kept, min(32, kept.shape[1] // 4))
+            else:  # as far back as the head looks
+                span = min(kept.shape[1], heads.config.window)
+                rows = kept.shape[1] // span
+                tokens = torch.cat([ids[:, i * span : (i + 1) * span + 1] for i in range(rows)])
+                pieces = torch.cat(kept[:, : rows * span].split(span, dim=1))
+                values = measure_eagle(heads, target.model, tokens, pieces, DEPTH, span // 8)
             for key, value in values.items():
                 sums[key] = sums.get(key, 0.0) + np.array(value) * len(part)
         result[name] = {key: (total / len(windows)).tolist() for key, total in sums.items()}
@@ -142,8 +146,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--kind", choices=("medusa", "eagle"), required=True)
     parser.add_argument("--steps", type=int, default=1200)
-    parser.add_argument("--rows", type=int, default=8)
-    parser.add_argument("--context", type=int, default=512)
+    parser.add_argument("--rows", type=int, default=16)
+    parser.add_argument("--context", type=int, default=512, help="tokens the target reads at once")
     parser.add_argument("--corpus-windows", type=int, default=600)
     parser.add_argument("--written-windows", type=int, default=600)
     parser.add_argument("--windows", type=Path, help="a windows.npy to use instead")

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from specviz.models.heads.config import MedusaConfig, fingerprint
 from specviz.models.heads.medusa import MedusaHeads
-from specviz.models.training.head_loop import Loss, divergence, log_laws
+from specviz.models.training.head_loop import Loss, divergence, log_laws, logits_of
 from specviz.models.training.measure import overlap
 
 DECAY = 0.8
@@ -37,22 +37,21 @@ def medusa_config(
     )
 
 
-def medusa_loss(heads: MedusaHeads, model: Any, *, compile: bool = False) -> Loss:
+def medusa_loss(heads: MedusaHeads, model: Any) -> Loss:
     """Return the weighted KL(p || q) of all heads; ``model`` is the target as it is."""
     out = model.get_output_embeddings()
 
     def loss(ids: Tensor, features: Tensor) -> Tensor:
         with torch.no_grad():
-            log_p = log_laws(features[:, :, -1].to(out.weight.dtype), out)  # of x[t + 1] at t
+            log_p = log_laws(features[:, :, -1], out)  # of x[t + 1] at t
         states = heads(features)  # (batch, time, heads, hidden)
         total = torch.zeros((), device=ids.device)
         weights = [DECAY**i for i in range(heads.config.heads)]
         for i, weight in enumerate(weights, start=1):
-            log_q = log_laws(states[:, :-i, i - 1], out)
-            total = total + weight * divergence(log_p[:, i:], log_q)
+            total = total + weight * divergence(log_p[:, i:], logits_of(states[:, :-i, i - 1], out))
         return total / sum(weights)
 
-    return torch.compile(loss, dynamic=False) if compile else loss
+    return loss
 
 
 @torch.no_grad()
@@ -66,7 +65,6 @@ def measure_medusa(
     deterministic proposal of it is accepted. The first ``skip`` positions are left out.
     """
     out = model.get_output_embeddings()
-    features = features.to(out.weight.dtype)
     p = log_laws(features[:, :, -1], out).exp()
     states = heads(features)
     result: dict[str, list[Any]] = {"alpha": [], "top1": [], "top5": [], "ranks": []}
