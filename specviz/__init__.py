@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from specviz.drafters.early_exit import EarlyExit
     from specviz.drafters.medusa import Medusa
     from specviz.drafters.prompt_lookup import PromptLookup
+    from specviz.drafters.quantized import Quantized
     from specviz.drafters.target_only import TargetOnly
     from specviz.drafters.tree import Tree
-    from specviz.figures.page import to_html
     from specviz.models.load import load
     from specviz.models.pair import Pair
+    from specviz.player.page import to_html
     from specviz.player.widget import play, race
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "Medusa",
     "Pair",
     "PromptLookup",
+    "Quantized",
     "Sampling",
     "TargetOnly",
     "Trace",
@@ -78,6 +80,7 @@ _HOMES = {
     "Medusa": "specviz.drafters.medusa:Medusa",
     "Pair": "specviz.models.pair:Pair",
     "PromptLookup": "specviz.drafters.prompt_lookup:PromptLookup",
+    "Quantized": "specviz.drafters.quantized:Quantized",
     "Sampling": "specviz.core.contract:Sampling",
     "TargetOnly": "specviz.drafters.target_only:TargetOnly",
     "Trace": "specviz.core.trace:Trace",
@@ -92,7 +95,7 @@ _HOMES = {
     "stream": "specviz.api.generate:stream",
     "tabular": "specviz.core.tabular",
     "theory": "specviz.theory",
-    "to_html": "specviz.figures.page:to_html",
+    "to_html": "specviz.player.page:to_html",
 }
 
 
