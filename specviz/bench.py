@@ -84,7 +84,7 @@ def compare(
     if turns < 1 or tokens < 1 or not prompts:
         raise ValueError("turns and tokens must be at least 1, and prompts must not be empty")
     everything: dict[str, Drafter] = {PLAIN: TargetOnly(), **ways}
-    settings = {"temperature": temperature, "seed": seed, "progress": False}
+    settings: dict[str, Any] = {"temperature": temperature, "seed": seed, "progress": False}
     for drafter in everything.values():
         generate(pair, prompts[0], drafter=drafter, max_new_tokens=8, **settings)
     wall: dict[str, list[float]] = {name: [] for name in everything}
@@ -122,9 +122,12 @@ def _mean(measured: Sequence[Any], name: str) -> float | None:
 
 def table(rows: Sequence[Row]) -> str:
     """Return the rows as aligned text."""
+    heads = ("tokens", "", "accepted", "gain", "gain", "ms per")
+    units = ("per pass", "alpha", "/proposed", "wall", "cpu", "token")
+    widths = (8, 6, 9, 6, 6, 7)
     lines = [
-        f"{'':28} {'tokens':>8} {'':>6} {'accepted':>9} {'gain':>6} {'gain':>6} {'ms per':>7}",
-        f"{'':28} {'per pass':>8} {'alpha':>6} {'/proposed':>9} {'wall':>6} {'cpu':>6} {'token':>7}",
+        " ".join([" " * 28, *(f"{word:>{w}}" for word, w in zip(line, widths, strict=True))])
+        for line in (heads, units)
     ]
     for row in rows:
         alpha = "–" if row.alpha is None else f"{row.alpha:.3f}"
