@@ -16,7 +16,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         raise ValueError(f"--out and --html are the same file: {arguments.out!r}")
 
     from specviz.api.generate import generate
-    from specviz.figures.page import to_html
+    from specviz.player.page import to_html
     from specviz.figures.terminal import summary_text
     from specviz.models.load import load
 

@@ -128,10 +128,12 @@ def _index(tokens: Array, ids: NDArray[np.int64]) -> Array:
     """Return where each token id stands in ``ids``; NONE for no token."""
     if not len(ids):
         return np.full(tokens.shape, NONE)
-    return np.where(tokens < 0, NONE, np.searchsorted(ids, tokens))
+    out: Array = np.where(tokens < 0, NONE, np.searchsorted(ids, tokens))
+    return out
 
 
 def _root(values: Array, *, linear: bool = False) -> Array:
     """Return numbers of [0, 1] in 16 bits; what is not known is 0."""
     inside = np.clip(np.nan_to_num(values, nan=0.0), 0.0, 1.0)
-    return np.round(65_535 * (inside if linear else np.sqrt(inside))).astype(np.uint16)
+    out: Array = np.round(65_535 * (inside if linear else np.sqrt(inside))).astype(np.uint16)
+    return out

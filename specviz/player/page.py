@@ -221,7 +221,7 @@ def _scheme(theme: str) -> str:
 
 _PAGE_STYLE = """
 body { margin: 0; background: #ffffff; font: 15px/1.45 system-ui, sans-serif; color: #1a1a1a; }
-.svp-page { max-width: 80rem; margin: 0 auto; padding: 20px 16px; }
+.svp-page { max-width: 108rem; margin: 0 auto; padding: 20px 16px; }
 .svp-page header h1 { font-size: 26px; line-height: 1.25; margin: 0; overflow-wrap: anywhere; }
 .svp-page header p { color: #595f69; margin: 2px 0 14px; overflow-wrap: anywhere; }
 .svp-plain { margin: 24px 0 0; }

@@ -242,7 +242,7 @@ def replace_in_cell(widget: Widget) -> None:
 def _cell() -> str | None:
     """Return the id of the cell that is running, where a notebook tells it."""
     ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
+    shell: Any = ipython.get_ipython() if ipython is not None else None
     try:
         found = shell.get_parent()["metadata"].get("cellId")
     except (AttributeError, KeyError, TypeError):

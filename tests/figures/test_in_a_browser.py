@@ -74,7 +74,7 @@ def hexadecimal(colour: str) -> str:
 def pages(tmp_path: Path) -> dict[str, Path]:
     plain = trace_of([([], (f" w{i}", "plain")) for i in range(12)])
     made = {
-        name: sv.to_html(run, tmp_path / f"{name}.html", compare=plain)
+        name: sv.figures.to_html(run, tmp_path / f"{name}.html", compare=plain)
         for name, run in (("story", story()), ("hostile", hostile()), ("tree", branching()))
     }
     notebook = tmp_path / "notebook.html"

@@ -144,7 +144,7 @@ def test_a_long_run_makes_a_page_that_opens() -> None:
 
 def test_it_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = tmp_path / "run.html"
-    assert sv.to_html(story(), where) == where
+    assert sv.figures.to_html(story(), where) == where
     before = where.read_bytes()
     assert before.decode("utf-8") == page(story())
 
@@ -153,17 +153,17 @@ def test_it_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="disk full"):
-        sv.to_html(hostile(), where)
+        sv.figures.to_html(hostile(), where)
     assert where.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["run.html"]
 
 
 def test_a_place_that_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="the folder of path does not exist"):
-        sv.to_html(story(), tmp_path / "no" / "run.html")
+        sv.figures.to_html(story(), tmp_path / "no" / "run.html")
     with pytest.raises(IsADirectoryError, match="path is a folder"):
-        sv.to_html(story(), tmp_path)
+        sv.figures.to_html(story(), tmp_path)
     with pytest.raises(TypeError, match="path must be a file name"):
-        sv.to_html(story(), 3)  # type: ignore[arg-type]
+        sv.figures.to_html(story(), 3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="trace must be a Trace, got str"):
-        sv.to_html("story", tmp_path / "run.html")  # type: ignore[arg-type]
+        sv.figures.to_html("story", tmp_path / "run.html")  # type: ignore[arg-type]

@@ -87,17 +87,17 @@ export function controls(player, options) {
   const copied = h("span", { class: "svp-found", role: "status" });
   const link = button("link", "Copy a link to this position (c)", () => player.link());
   show(link, options.standalone);
-  const full = button("⛶", "Full screen (f)", () => player.full());
+  const full = button("full", "Full screen (f)", () => player.full());
   const help = button("?", "Keys (?)", () => player.help());
 
   const group = (...children) => h("div", { class: "svp-group" }, children);
   const el = h("div", { class: "svp-bar", role: "toolbar", "aria-label": "Player" }, [
     group(
-      button("⏮", "Previous round (up)", () => player.jump("round", -1)),
+      button("|◂", "Previous round (up)", () => player.jump("round", -1)),
       button("◂", "Back (left)", () => player.jump("token", -1), { "data-testid": "svp-back" }),
       play,
       button("▸", "Forward (right)", () => player.jump("token", 1), { "data-testid": "svp-next" }),
-      button("⏭", "Next round (down)", () => player.jump("round", 1)),
+      button("▸|", "Next round (down)", () => player.jump("round", 1)),
     ),
     scrub, where,
     group(
@@ -118,6 +118,7 @@ export function controls(player, options) {
     el, list, find,
     showHelp(on) {
       show(list, on ?? list.hidden);
+      if (!list.hidden) list.scrollIntoView?.({ block: "nearest" });
     },
     say(text) {
       setText(copied, text);

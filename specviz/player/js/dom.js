@@ -61,6 +61,12 @@ export function setBar(node, from, size) {
   setStyle(node, "transform", `translateX(${(100 * from).toFixed(2)}%) scaleX(${Math.max(0, size).toFixed(4)})`);
 }
 
+/** Show a part of a bar that fills its track; hatching keeps its shape, unlike under `setBar`. */
+export function setClip(node, from, size) {
+  const left = 100 * Math.min(1, from), right = 100 * Math.max(0, 1 - from - size);
+  setStyle(node, "clip-path", `inset(0 ${right.toFixed(2)}% 0 ${left.toFixed(2)}%)`);
+}
+
 /**
  * As many elements as are needed, made when they are first needed, hidden when they are not.
  * @param {any} parent @param {() => any} make what has `el` in it

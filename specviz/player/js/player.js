@@ -155,7 +155,7 @@ export function mountPlayer(el, data, model) {
   const head = h("div", { class: "svp-head1" }, [
     h("b", { text: options.title || data.header.label }), h("span", { text: data.header.rule_label }),
   ]);
-  root.append(head, stage, bar.el, bar.list, live);
+  root.append(head, stage, bar.list, bar.el, live);
   el.append(root);
 
   function draw() {

@@ -1,7 +1,7 @@
 // (c) p and q of the token in question: overlap, residual and what is left in the tails.
 
 import { NONE, rowOf, tokenText } from "./decode.js";
-import { h, pool, setAttr, setBar, setStyle, setText, trimmed } from "./dom.js";
+import { h, pool, setAttr, setBar, setClip, setStyle, setText, trimmed } from "./dom.js";
 import { lawRows, number, rejectedRow } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
@@ -105,7 +105,7 @@ export const barsView = {
         shown.forEach((one, i) => {
           const it = i === ROWS ? all[all.length - 1] : all[i]?.tail ? null : all[i];
           setStyle(one.el, "visibility", it ? "visible" : "hidden");
-          if (it) fillRow(one, it, seen.mode, end);
+          if (it) fillRow(one, it, seen, end);
         });
         [0, end / 2, end].forEach((x, i) => setText(axis[i], String(x).replace(/^0\./, ".")));
         const known = seen.overlap >= 0 && seen.mode !== "q";
@@ -113,7 +113,7 @@ export const barsView = {
         setStyle(key, "visibility", known ? "visible" : "hidden");
         if (known) {
           setBar(massOver, 0, seen.overlap);
-          setBar(massRest, seen.overlap, 1 - seen.overlap);
+          setClip(massRest, seen.overlap, 1 - seen.overlap);
           setText(overText, `overlap Σ min(p, q) = ${number(seen.overlap)}`);
           setText(restText, `residual 1 − overlap = TV = ${number(1 - seen.overlap)}`);
         }
@@ -122,7 +122,7 @@ export const barsView = {
   },
 };
 
-function fillRow(one, it, mode, end) {
+function fillRow(one, it, { mode, residual }, end) {
   setText(one.label, it.text);
   setAttr(one.el, "data-x", it.x || null);
   setAttr(one.el, "data-tail", it.tail || null);
@@ -130,8 +130,9 @@ function fillRow(one, it, mode, end) {
   const over = it.over ?? Math.min(p, it.q);
   setBar(one.over, 0, mode === "both" ? over / end : 0);
   setBar(one.q, 0, mode === "law" ? 0 : it.q / end);
-  setBar(one.p, 0, p / end);
-  setBar(one.rest, over / end, mode === "both" ? Math.max(0, p - over) / end : 0);
+  setBar(one.p, 0, residual ? 0 : p / end);
+  if (residual) setClip(one.rest, 0, p / end);
+  else setClip(one.rest, over / end, mode === "both" ? Math.max(0, p - over) / end : 0);
   setText(one.qn, mode === "law" ? "" : number(it.q));
   setText(one.pn, mode === "q" ? "" : number(p));
 }

@@ -1,13 +1,13 @@
 // (e) The KV caches of target and draft: what is in them, what the round adds, what it takes back.
 
 import { pieceText, tokenText } from "./decode.js";
-import { h, pool, setAttr, setText, show, trimmed } from "./dom.js";
+import { h, pool, setAttr, setStyle, setText, show, trimmed } from "./dom.js";
 import { cacheAt } from "./frame.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
 
-const BEFORE = 5, MOST = 20;
+const BEFORE = 4, MOST = 24, ACROSS = 12;
 
 /**
  * The slots of a cache at a frame: `kept` was there before, `new` was written in this round,
@@ -18,7 +18,7 @@ export function slotsAt(data, frame, which) {
   const cache = cacheAt(data, frame, which), r = frame.round;
   const other = cacheAt(data, frame, which === "target" ? "draft" : "target");
   const low = Math.max(0, Math.min(cache.before, other.used ? other.before : cache.before) - BEFORE);
-  const high = Math.min(low + MOST, Math.max(cache.peak, other.peak) + 1);
+  const high = Math.min(low + MOST, Math.max(cache.peak, other.peak));
   const slots = [];
   for (let at = low; at < high; at++) {
     const back = frame.settled && at >= cache.after && at < cache.peak;
@@ -71,9 +71,10 @@ export const cachesView = {
             setText(strip.length, strip.which === "draft" ? "no cache of its own" : "no cache recorded");
             continue;
           }
-          const change = frame.settled && seen.peak > seen.after ? ` (${seen.after - seen.peak})` : seen.now > seen.before ? ` (+${seen.now - seen.before})` : "";
+          const change = frame.settled && seen.peak > seen.after ? ` (−${seen.peak - seen.after})` : seen.now > seen.before ? ` (+${seen.now - seen.before})` : "";
           setText(strip.length, `${seen.now} tokens${change}`);
           const made = strip.cells(seen.slots.length);
+          setStyle(strip.row, "--svp-n", String(Math.min(ACROSS, Math.max(8, seen.slots.length))));
           seen.slots.forEach((slot, i) => {
             setText(made[i].text, trimmed(slot.text) || (slot.state === "empty" ? "" : "·"));
             setAttr(made[i].el, "data-state", slot.state);

@@ -66,7 +66,7 @@ function testDraw(data, frame, whatIf, hint) {
     const on = changed ? `What if u were ${number(u)}? ${quoted(it.text)} would be kept, and the round would go on.` : `u = ${number(u)} falls below ${number(it.a)}: kept.`;
     return { test, says: on };
   }
-  const rows = lawRows(data, "node", "residual", row);
+  const rows = withClosing(data, frame, lawRows(data, "node", "residual", row), mine);
   if (!rows.length || data.isTree) {
     return { test, says: changed ? `What if u were ${number(u)}? ${quoted(it.text)} would be rejected.` : `u = ${number(u)} does not fall below ${number(it.a)}: rejected.` };
   }
@@ -89,7 +89,7 @@ function closingDraw(data, frame, whatIf) {
     const time = data.round.closing_time[r], second = data.round.closing_second[r];
     return { race: { first: time, second }, says: `A race of all tokens, each faster the likelier it is: ${quoted(token)} arrived first.` };
   }
-  const rows = lawRows(data, "round", "law", r);
+  const rows = withClosing(data, frame, lawRows(data, "round", "law", r), true);
   const real = data.round.closing_u[r];
   const changed = whatIf?.v !== undefined;
   const v = whatIf?.v ?? real;
@@ -99,6 +99,14 @@ function closingDraw(data, frame, whatIf) {
   return { law, says: changed
       ? `What if the draw were ${number(v)}? Then ${name(data, chosen)} would be emitted.`
       : `The draw ${number(v)} falls on ${quoted(token)}.` };
+}
+
+/** The rows of a law, the token that was drawn among them even if it is not one of the likeliest. */
+function withClosing(data, frame, rows, mine) {
+  const r = frame.round, token = data.round.closing[r];
+  if (!mine || rows.some((one) => one.token === token)) return rows;
+  const lo = data.round.closing_lo[r], p = data.round.closing_hi[r] - lo;
+  return p > 0 ? [...rows, { token, p, lo }] : rows;
 }
 
 function at(rows, v) {

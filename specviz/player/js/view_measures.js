@@ -51,7 +51,8 @@ export const measuresView = {
     const list = h("dl", { class: "svp-facts" }, rows.map((row) => row.el));
     const chart = h("div", { class: "svp-chart", title: "tokens that each pass gave" });
     const bars = pool(chart, () => ({ el: h("i") }));
-    const most = Math.max(1, ...data.round.nodes) + 1;
+    let most = 1;
+    for (let r = 0; r < data.rounds; r++) most = Math.max(most, data.outStart[r + 1] - data.outStart[r]);
     const el = h("div", { class: "svp-measures" }, [
       list, chart, h("div", { class: "svp-key" }, [
         h("span", { class: "svp-k-acc", text: "accepted" }), h("span", { class: "svp-k-close", text: "closing token, per round" }),

@@ -56,7 +56,7 @@ export const phaseView = {
     const closing = card();
     closing.el.classList.add("svp-closing");
     cards.append(closing.el);
-    const widest = Math.max(0, ...data.round.nodes);
+    const widest = data.round.nodes.reduce((most, n) => Math.max(most, n), 0);
     if (!data.isTree) proposals(Math.min(MOST, widest));
     cards.append(closing.el); // after the proposals made so far
     cards.style.setProperty("--svp-n", String(Math.min(MOST, widest) + 1));

@@ -12,7 +12,8 @@ export function number(x) {
   if (x === 0 || x === 1) return String(x);
   if (x < 0.0005) return "<.001";
   if (x > 0.9995 && x < 1) return ">.999";
-  const text = x < 10 ? x.toFixed(x < 0.1 ? 3 : 2) : x.toFixed(x < 100 ? 1 : 0);
+  const digits = x < 0.0995 || (x >= 0.995 && x < 1) ? 3 : x < 10 ? 2 : x < 100 ? 1 : 0;
+  const text = x.toFixed(digits);
   return text.replace(/^0\./, ".");
 }
 
