@@ -29,7 +29,8 @@ def pooled(law: Mapping[Any, float], n: int) -> tuple[dict[Any, int], np.ndarray
     if expected[-1] < LEAST and len(expected) > 1:  # the last cell joins the one before it
         last = len(expected) - 1
         cell = {outcome: min(at, last - 1) for outcome, at in cell.items()}
-        expected[-2] += expected.pop()
+        rest = expected.pop()
+        expected[-1] += rest
     return cell, np.array(expected)
 
 
@@ -54,11 +55,16 @@ def detectable(law: Mapping[Any, float], n: int, level: float, power: float = 0.
     return 0.5 * sqrt(noncentral / n)
 
 
-def merged(law: Mapping[Any, float], n: int) -> dict[int, float]:
-    """Return the law of the pooled cells, for the TV that the test can see at all."""
-    cell, _ = pooled(law, n)
-    out: dict[int, float] = {}
-    for outcome, mass in law.items():
-        if outcome in cell:
-            out[cell[outcome]] = out.get(cell[outcome], 0.0) + mass
-    return out
+def power(law: Mapping[Any, float], other: Mapping[Any, float], n: int, level: float) -> float:
+    """Return how likely the test is to reject draws from ``other``; 0 where it has one cell."""
+    cell, expected = pooled(law, n)
+    freedom = len(expected) - 1
+    if freedom == 0:
+        return 0.0
+    found = np.zeros(len(expected))
+    for outcome, mass in other.items():
+        if mass > 0 and outcome not in cell:
+            return 1.0 - (1.0 - mass) ** n
+        found[cell.get(outcome, 0)] += n * mass
+    noncentral = float(((found - expected) ** 2 / expected).sum())
+    return float(ncx2.sf(chi2.isf(level, freedom), freedom, noncentral))
