@@ -14,6 +14,7 @@ from specviz.lossless.exact import (
     total_variation,
 )
 from specviz.lossless.findings import Answer, Finding
+from specviz.lossless.identity import Identity, identity
 from specviz.lossless.law import ConditionalLaw
 from specviz.lossless.long_texts import battery_of_scores
 from specviz.lossless.one_sample import battery
@@ -41,6 +42,7 @@ __all__ = [
     "Distance",
     "EProcess",
     "Finding",
+    "Identity",
     "Impossible",
     "Independence",
     "Law",
@@ -56,6 +58,7 @@ __all__ = [
     "detectable_tv",
     "enumerate_law",
     "grow",
+    "identity",
     "noise_floor",
     "outcomes",
     "peeking",
