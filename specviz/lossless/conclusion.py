@@ -72,7 +72,7 @@ class Shown:
 
     ``main`` is the table whose minimum detectable effect is stated, ``main_n`` its count and
     ``main_law`` its law before pooling (None for the transform u, whose table is fixed);
-    ``copies`` is how many texts must be drawn for one more in ``main_n``.
+    ``copies`` is how many texts (of each sample) one more in ``main_n`` takes.
     """
 
     against: str
@@ -159,9 +159,7 @@ def _sigmas(settings: Settings) -> float:
 def _needed(settings: Settings, shown: Shown, share: float) -> int | None:
     """Return how many texts would show the effect asked for."""
     if settings.margin > 0:
-        n: float | None = 0.5 * (_sigmas(settings) / settings.effect) ** 2
-    elif shown.main_law is None:
-        n = samples_for_tv(settings.effect, 19, share, POWER)
-    else:
-        n = texts_for_effect(shown.main_law, settings.effect, share, POWER)
-    return None if n is None else ceil(n * shown.copies)
+        return ceil(0.5 * (_sigmas(settings) / settings.effect) ** 2 * shown.copies)
+    if shown.main_law is None:
+        return ceil(samples_for_tv(settings.effect, 19, share, POWER) * shown.copies)
+    return texts_for_effect(shown.main_law, settings.effect, share, POWER, round(shown.copies))

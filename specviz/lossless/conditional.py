@@ -26,6 +26,9 @@ BINS = 20
 LAG_BINS = 8
 FINE = 40  # bins that 20 and 8 both divide
 OUT = 2.0  # where u has no meaning; falls into bin 2 * FINE
+STREAM = 0x7472616E
+"""Keeps v apart from a sampler that draws with the same generator and seed."""
+
 SKEWEST = 0.1
 """A z-test is trusted while sum E|d|^3 / (sum Var d)^1.5 is at most this."""
 
@@ -48,7 +51,7 @@ class Uniforms:
 
 def uniforms_of_walks(tree: PrefixTree, walks: Sequence[Walk], seed: int) -> Uniforms:
     """Return the binned transforms of texts that were walked down a tree, a walk per half."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, STREAM])
     tables = [_transform(level.law, level.below) for level in tree.levels]
     bins = np.zeros((len(walks), 2 * FINE + 1), dtype=np.int64)
     lag = np.zeros((2 * LAG_BINS + 1) ** 2, dtype=np.int64)
@@ -78,7 +81,7 @@ def _transform(law: FloatArray, below: FloatArray) -> tuple[FloatArray, FloatArr
 
 def uniforms_of_scores(scores: Scores, seed: int) -> Uniforms:
     """Return the binned transforms of scored tokens; the halves are first and second tokens."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, STREAM])
     u = (scores.below + rng.random(len(scores)) * scores.p) * (1 - 1e-12)
     fine = (np.where(scores.p < 1.0, np.minimum(u, 1 - 1e-12), OUT) * FINE).astype(np.int64)
     middle = len(fine) // 2

@@ -8,7 +8,7 @@ from specviz.lossless import conditional, preflight
 from specviz.lossless.conclusion import Settings, Shown, concluded, support
 from specviz.lossless.report import BatteryReport, Impossible
 from specviz.lossless.scores import Scores
-from specviz.lossless.witness import mean_at_least, token_witness
+from specviz.lossless.witness import mean_at_least, rate_for, token_witness
 
 
 def battery_of_scores(
@@ -74,7 +74,7 @@ def battery_of_scores(
         impossible=impossible,
         beyond_margin=_beyond(scores, settings),
         witness=None,
-        token_witness=token_witness(uniforms, alpha / 2, margin),
+        token_witness=token_witness(uniforms, alpha / 2),
         distance=None,
         deterministic=live == 0,
         main="transform u",
@@ -111,8 +111,6 @@ def _beyond(scores: Scores, settings: Settings) -> bool:
     nowhere = scores.p == 0
     if settings.margin == 0 or not nowhere.any():
         return bool(nowhere.any())
-    guess = min(0.9, 3 * settings.margin)  # only sharpens the bound; fixed before looking
-    low = mean_at_least(
-        int(nowhere.sum()), len(nowhere), guess, settings.margin, settings.alpha / 2
-    )
-    return low > settings.margin
+    n, alpha = len(nowhere), settings.alpha / 2
+    rate = rate_for(min(0.9, 3 * settings.margin), n, alpha)
+    return mean_at_least(int(nowhere.sum()), n, rate, alpha) > settings.margin

@@ -108,7 +108,7 @@ def battery(
         impossible=impossible,
         beyond_margin=_impossible_beyond(tree, walks, settings),
         witness=witness,
-        token_witness=token_witness(uniforms, alpha / 2, margin),
+        token_witness=token_witness(uniforms, alpha / 2),
         distance=distance(joint, witness.low if witness else 0.0, alpha),
         deterministic=float(joint.law.max()) >= 1 - 1e-9,
         main=joint.name,

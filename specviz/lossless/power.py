@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, sqrt
 from typing import Any
 
@@ -35,6 +36,7 @@ def chi_square_power(dof: int, noncentrality: float, alpha: float) -> float:
     )
 
 
+@lru_cache(maxsize=4096)
 def noncentrality(dof: int, alpha: float, power: float = 0.8) -> float:
     """Return the noncentrality that a chi-square test catches with the given power.
 
@@ -93,17 +95,18 @@ def samples_for_tv(tv: float, dof: int, alpha: float = 0.01, power: float = 0.8)
 
 
 def texts_for_effect(
-    law: FloatArray, effect: float, alpha: float, power: float = 0.8
+    law: FloatArray, effect: float, alpha: float, power: float = 0.8, samples: int = 1
 ) -> int | None:
-    """Return the smallest n (to 5%) whose pooled table of ``law`` reveals ``effect``.
+    """Return about the smallest n whose pooled table of ``law`` reveals ``effect``.
 
-    Pooling depends on n, so that both are found together. None if no n up to 10⁹ does.
+    Pooling depends on n, so that both are found together; to 10%, rounded up. For two ``samples``
+    n is the size of each. None if no n up to 10⁹ does.
     """
     n = 10.0
     while n < 1e9:
         cells = pool_neighbours(n * law).cells
-        if cells > 1 and detectable_tv(n, cells - 1, alpha, power) <= effect:
-            return ceil(n)
+        if cells > 1 and detectable_tv(n / samples, cells - 1, alpha, power) <= effect:
+            return ceil(1.05 * n)
         n *= 1.05
     return None
 
@@ -202,7 +205,7 @@ def power_against(
         expected = table.pooling.expected / n
         if len(expected) < 2:
             continue
-        gap = table.pooled_counts().sum(axis=0) / n - expected
+        gap = table.pooled_counts().sum(axis=0) - expected
         strength = float(n * np.sum(gap * gap / expected))
         power = chi_square_power(len(expected) - 1, strength, share)
         tv = float(np.abs(gap).sum() / 2)

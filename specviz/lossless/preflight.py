@@ -105,7 +105,9 @@ def _along_the_order(codes: IntArray, by_chance: float) -> str:
     for lag in lags:
         blocks = codes[: n // (2 * lag) * 2 * lag].reshape(-1, 2, lag)
         equal, pairs = int(np.sum(blocks[:, 0] == blocks[:, 1])), blocks[:, 0].size
-        if equal and stats.binom.sf(equal - 1, pairs, by_chance) < LEVEL / len(lags):
+        if equal <= pairs * by_chance:
+            continue
+        if stats.binom.sf(equal - 1, pairs, by_chance) < LEVEL / len(lags):
             return (
                 f"{equal:,} of {pairs:,} texts are equal to the one drawn {lag} before, where "
                 f"{pairs * by_chance:,.1f} would be by chance: a seed was re-used"
@@ -127,7 +129,7 @@ def independence_of_scores(scores: Any) -> Independence:
     for index, (lo, hi) in enumerate(pairwise(edges)):
         key = scores.p[lo:hi].tobytes() + scores.below[lo:hi].tobytes()
         codes[index] = seen.setdefault(key, index)
-        log_p = float(scores.log_p.value[lo:hi].sum())
+        log_p = float(scores.log_p.value[lo:hi].sum()) if scores.p[lo:hi].all() else 0.0
         pairs = len(codes) * (len(codes) - 1) / 2
         unlikely += codes[index] != index and log_p + np.log(max(pairs, 1.0)) < np.log(LEVEL)
     found = independence(codes)

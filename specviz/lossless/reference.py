@@ -21,11 +21,16 @@ from specviz.lossless.witness import Witness, share_at_least, share_at_most
 
 @dataclass(frozen=True)
 class _Pair:
-    """One table of both samples; counts are ``(2 samples, 2 halves, pooled)``."""
+    """One table of both samples.
+
+    Counts are ``(2 samples, 2 halves, pooled)``; ``share`` is that of each cell before pooling, of
+    both samples together.
+    """
 
     name: str
     span: int
     counts: FloatArray
+    share: FloatArray
     describe: Callable[[int], str]
 
     @property
@@ -107,8 +112,8 @@ def two_sample(
         deterministic=False,
         main=joint.name,
         main_n=n * m / (n + m),
-        main_law=(joint.subject + joint.reference) / (n + m),
-        copies=(n + m) / m,
+        main_law=joint.share,
+        copies=2.0,
     )
     return concluded(settings, findings, shown)
 
@@ -138,7 +143,7 @@ def _tables(a: Sample, b: Sample, words: Words | None) -> Iterator[_Pair]:
             more = len(members) - 1
             return f"{first} or one of {more} other cells" if more else first
 
-        return _Pair(name, span, pooled, describe)
+        return _Pair(name, span, pooled, counts.sum(axis=0) / len(both), describe)
 
     def one(t: int, code: int) -> str:
         return f"position {t}: {name_of(code)}"

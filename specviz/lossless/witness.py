@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, log, sqrt
 
 import numpy as np
 from scipy import stats
@@ -139,7 +139,7 @@ def share_at_most(k: int, n: int, alpha: float) -> float:
     return 1.0 if n == 0 or k >= n else float(stats.beta.ppf(1 - alpha, k + 1, n - k))
 
 
-def token_witness(uniforms: Uniforms, alpha: float, margin: float = 0.0) -> Witness | None:
+def token_witness(uniforms: Uniforms, alpha: float) -> Witness | None:
     """Return the set of values of u seen too often, and what it says of a token's law on average.
 
     The bound is on the mean total variation, over the tokens of the second half, between the law
@@ -157,7 +157,8 @@ def token_witness(uniforms: Uniforms, alpha: float, margin: float = 0.0) -> Witn
     )
     width = float(event.sum()) / BINS
     k = int(second[event].sum())
-    mean = mean_at_least(k, m, float(first[event].sum()) / n, width + margin, alpha)
+    rate = rate_for(float(first[event].sum()) / n, int(n), alpha)
+    mean = mean_at_least(k, m, rate, alpha)
     bins = ", ".join(f"{i / BINS:.2f}" for i in np.flatnonzero(event))
     return Witness(
         f"u in one of the bins of width {1 / BINS} that begin at {bins}", "transform u",
@@ -165,16 +166,17 @@ def token_witness(uniforms: Uniforms, alpha: float, margin: float = 0.0) -> Witn
     )  # fmt: skip
 
 
-def mean_at_least(k: int, n: int, guess: float, null: float, alpha: float) -> float:
+def mean_at_least(k: int, n: int, rate: float, alpha: float) -> float:
     """Return a lower bound on the mean conditional probability of n events, k of which happened.
 
     For any rate r > 0, ``exp(r k) / prod(1 + P_t (e^r - 1))`` is a nonnegative supermartingale of
-    mean at most 1 whatever the P_t, and the product is at most its value at the mean. ``guess`` and
-    ``null`` only choose r; they must not depend on these n events.
+    mean at most 1 whatever the P_t, and the product is at most its value at the mean. The rate must
+    not depend on these n events; :func:`rate_for` gives a good one.
     """
-    guess = min(max(guess, 1e-9), 1 - 1e-9)
-    null = min(max(null, 1e-9), 1 - 1e-9)
-    rate = log(guess * (1 - null) / (null * (1 - guess)))
-    if rate <= 0:
-        return 0.0
     return max(0.0, (exp((rate * k - log(1 / alpha)) / n) - 1) / (exp(rate) - 1))
+
+
+def rate_for(guess: float, n: int, alpha: float) -> float:
+    """Return the rate that bounds closest if a share ``guess`` of n events happens."""
+    guess = min(max(guess, 1 / n), 1 - 1 / n)
+    return min(5.0, sqrt(2 * log(1 / alpha) / (n * guess * (1 - guess))))

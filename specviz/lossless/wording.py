@@ -148,7 +148,8 @@ def _inconclusive(report: BatteryReport) -> str:
         )
     if report.needed is None:
         return out + "Draw more."
-    return out + f"About {report.needed:,} would do."
+    of_each = " of each sample" if report.against == "the reference sample" else ""
+    return out + f"About {report.needed:,}{of_each} would do."
 
 
 def _not_independent(report: BatteryReport) -> str:
