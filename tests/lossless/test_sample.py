@@ -1,0 +1,122 @@
+"""Samples and laws: what is taken, what is refused and in which words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from specviz.lossless import END, ConditionalLaw, Sample, battery, grow
+from specviz.lossless.sample import word
+
+
+def test_texts_that_ended_go_on_with_the_end_symbol() -> None:
+    sample = Sample.of([[1, 2, 0], [0], [3, 0]], 4, end_ids=[0])
+    assert sample.tokens.tolist() == [[1, 2, 0], [0, END, END], [3, 0, END]]
+    assert (len(sample), sample.length, sample.end_ids) == (3, 3, frozenset({0}))
+
+
+def test_texts_are_cut_at_a_fixed_length() -> None:
+    assert Sample.of([[1, 2, 3], [3, 2, 1, 0]], 4, length=2).tokens.tolist() == [[1, 2], [3, 2]]
+    assert Sample.of(np.arange(6).reshape(2, 3), 6, length=2).tokens.tolist() == [[0, 1], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("sequences", "options", "says"),
+    [
+        ([], {}, "sequences is empty"),
+        ([[]], {}, "sequences is empty"),
+        (np.zeros((0, 3), dtype=int), {}, "sequences is empty"),
+        ([[1, 4]], {}, r"has id 4; ids must lie in 0 … 3"),
+        ([[1, -2]], {}, "has id -2"),
+        ([[1, 2], [3]], {}, r"sequences\[1\] has 1 tokens where 2 are needed.*length=1"),
+        ([[1, 2], [3]], {"end_ids": [0]}, r"does not end with one of end_ids=\[0\]"),
+        ([[1, 2], []], {"end_ids": [0]}, r"sequences\[1\] has 0 tokens"),
+        ([[1, -1]], {}, "where no token of end_ids"),
+        ([[1, -1], [1, 0]], {"end_ids": [0]}, "where no token of end_ids"),
+        ([[1, 2]], {"length": 0}, "length must be at least 1"),
+        ([[[1, 2]]], {}, r"sequences\[0\] must be one list"),
+    ],
+)
+def test_wrong_sequences_are_refused(sequences: object, options: dict, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Sample.of(sequences, 4, **options)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "vocab_size", "says"),
+    [
+        ("a text", 4, "not text"),
+        ([[0.5, 1.5]], 4, "whole numbers, got float64"),
+        ([[1]], 4.0, "vocab_size must be a whole number"),
+    ],
+)
+def test_wrong_types_are_refused(sequences: object, vocab_size: object, says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        Sample.of(sequences, vocab_size)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("law", "says"),
+    [
+        ([0.5, np.nan], "target after .* has NaN"),
+        ([0.5, np.inf], "has NaN or infinite"),
+        ([1.5, -0.5], "negative probability"),
+        ([0.5, 0.4], "misses a sum of 1 by 0.1"),
+        ([1.0], r"has shape \(1,\), expected \(2,\)"),
+    ],
+)
+def test_what_is_no_law_is_refused(law: list[float], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        battery(Sample.of([[0, 1], [1, 1]], 2), lambda prefix: law)
+
+
+def test_a_law_of_low_precision_is_renormalised() -> None:
+    law = ConditionalLaw(lambda prefix: np.array([0.1, 0.9], dtype=np.float16), 2)
+    assert law(()).dtype == np.float64
+    assert abs(law(()).sum() - 1) < 1e-15
+
+
+def test_a_law_is_asked_once_per_context() -> None:
+    asked: list[tuple[int, ...]] = []
+
+    def conditional(prefix: tuple[int, ...]) -> list[float]:
+        asked.append(prefix)
+        return [0.5, 0.5]
+
+    law = ConditionalLaw(conditional, 2)
+    grow(law, 2, 3)
+    grow(law, 2, 3)
+    assert sorted(asked) == sorted([(), (0,), (1,), (0, 0), (0, 1), (1, 0), (1, 1)])
+
+
+def test_contexts_can_be_asked_for_together() -> None:
+    class Batched:
+        calls = 0
+
+        def __call__(self, prefix: tuple[int, ...]) -> list[float]:
+            raise AssertionError("many() should have been used")
+
+        def many(self, prefixes: list[tuple[int, ...]]) -> np.ndarray:
+            self.calls += 1
+            return np.array([[0.25, 0.75] for _ in prefixes])
+
+    batched = Batched()
+    tree = grow(batched, 2, 4)
+    assert (tree.contexts, batched.calls) == (15, 4)
+
+
+def test_a_sample_must_fit_the_tree() -> None:
+    tree = grow(lambda prefix: [0.5, 0.5], 2, 3)
+    with pytest.raises(ValueError, match="length 2, the target's tree 3"):
+        battery(Sample.of([[0, 1]], 2), tree)
+    with pytest.raises(TypeError, match="target must be a callable"):
+        battery(Sample.of([[0, 1]], 2), [0.5, 0.5])  # type: ignore[arg-type]
+
+
+def test_token_strings_are_shown_escaped() -> None:
+    assert word(3) == "⟨3⟩"
+    assert word(END) == "(end)"
+    assert word(1, ["a", " fox"]) == "' fox' (id 1)"
+    assert word(0, {0: "\u202eevil\n"}) == r"'\u202eevil\n' (id 0)"
+    assert word(7, {0: "x"}) == "⟨7⟩"
+    assert len(word(0, ["x" * 10_000])) < 60
