@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     draft.add_argument("--steps", type=int, default=plan.steps)
     draft.add_argument("--corpus-windows", type=int, default=plan.corpus_windows)
     draft.add_argument("--written-windows", type=int, default=plan.written_windows)
+    draft.add_argument("--rows", type=int, default=plan.rows, help="windows per step")
     draft.add_argument("--start", type=Path, help="another draft's run to start from")
     draft.add_argument("--workers", type=int, default=1)
 
@@ -97,6 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             steps=args.steps,
             corpus_windows=args.corpus_windows,
             written_windows=args.written_windows,
+            rows=args.rows,
             start=args.start,
         )
         launch(args.workers, distil, args.corpus, args.target_run, args.run, draft_plan)

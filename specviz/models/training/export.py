@@ -68,4 +68,6 @@ def export(model: LlamaForCausalLM, tokenizer: Path, place: Path) -> None:
         config = json.loads((new / "config.json").read_text())
         config["dtype"] = "float32"
         (new / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        for path in new.iterdir():
+            path.chmod(0o644)
         replace_directory(new, place)

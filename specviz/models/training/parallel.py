@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import Tensor
+from torch.multiprocessing.spawn import spawn
 
 
 @dataclass(frozen=True)
@@ -70,4 +70,4 @@ def launch(count: int, work: Callable[..., None], *args: Any) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         meeting = str(Path(folder) / "meeting")
-        mp.spawn(_enter, (count, meeting, work, args), nprocs=count)
+        spawn(_enter, (count, meeting, work, args), nprocs=count)

@@ -75,8 +75,10 @@ def continue_texts(
             query = _rotate_one(F.linear(h, wq).view(batch, groups, share, dim), cos, sin)
             keys[k, :, :, t] = _rotate_one(F.linear(h, wk).view(batch, groups, dim), cos, sin)
             values[k, :, :, t] = F.linear(h, wv).view(batch, groups, dim)
-            scores = query @ keys[k, :, :, : t + 1].mT * dim**-0.5  # (batch, groups, share, t + 1)
-            mixed = scores.float().softmax(-1).to(dtype) @ values[k, :, :, : t + 1]
+            # the heads of a group are rows of one query: the cache is read once
+            mixed = F.scaled_dot_product_attention(
+                query, keys[k, :, :, : t + 1], values[k, :, :, : t + 1]
+            )
             x = x + F.linear(mixed.reshape(batch, heads * dim), wo)
             h = F.rms_norm(x, (x.shape[-1],), n2, eps)
             x = x + F.linear(F.silu(F.linear(h, wg)) * F.linear(h, wu), wd)
