@@ -1,4 +1,4 @@
-"""The command line: ``specviz demo``, ``trace``, ``show``, ``info``.
+"""The command line: ``specviz demo``, ``trace``, ``show``, ``play``, ``train``, ``info``.
 
 Exit codes: 0 fine; 1 a check failed; 2 wrong input; 130 interrupted, with what was recorded saved.
 Nothing heavy is imported before a command needs it.
@@ -61,7 +61,9 @@ def _run(arguments: object, output: Output) -> int:
     from importlib import import_module
 
     name = vars(arguments)["command"]
-    if name != "show" and sys.stderr.isatty():  # the first import of torch takes seconds
+    if (
+        name not in ("show", "play") and sys.stderr.isatty()
+    ):  # the first import of torch takes seconds
         print("specviz: loading torch and the models", file=sys.stderr)
     command = import_module(f"specviz.cli.{name}")
     code: int = command.run(arguments, output)

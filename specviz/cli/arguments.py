@@ -47,8 +47,25 @@ def parser() -> argparse.ArgumentParser:
     show.add_argument("file", help="a trace, as in fox.specviz")
     show.add_argument("--all", action="store_true", help="every round of a long run")
 
+    play = commands.add_parser("play", help="open a recorded run as an animated page")
+    play.add_argument("file", help="a trace, as in fox.specviz")
+    play.add_argument("--out", metavar="FILE", help="the page (default: beside the trace)")
+    play.add_argument("--no-open", action="store_true", help="only write the page")
+
+    train = commands.add_parser("train", help="train what a target of your own needs")
+    train.add_argument("what", choices=["heads"], help="Medusa and EAGLE heads and a draft")
+    train.add_argument("--target", required=True, help="folder or Hub name, Llama-like")
+    train.add_argument("--text", required=True, metavar="FILE", help="UTF-8 text of its kind")
+    train.add_argument("--out", required=True, metavar="DIR", help="gets a folder for each kind")
+    train.add_argument(
+        "--kinds", nargs="+", default=["medusa", "eagle", "draft"],
+        help="which of medusa, eagle, draft (default: all)",
+    )  # fmt: skip
+    train.add_argument("--steps", type=int, default=600, help="of each (default: %(default)s)")
+    train.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
+
     info = commands.add_parser("info", help="versions, devices and the bundled models")
-    for command in (demo, trace, show, info):
+    for command in (demo, trace, show, play, train, info):
         command.add_argument("--no-color", action="store_true", help="glyphs only")
         command.add_argument(
             "--traceback", action="store_true", help="show where in the code an error comes from"

@@ -14,10 +14,10 @@ from specviz.cli.output import Output
 from specviz.cli.show import checked
 from specviz.core.trace import Trace
 from specviz.figures.comparison import Comparison
-from specviz.player.page import to_html
 from specviz.figures.terminal import legend_text, round_text, summary_text
 from specviz.figures.visible import visible
 from specviz.models.load import load
+from specviz.player.page import to_html
 
 WARM_UP_TOKENS = 8
 

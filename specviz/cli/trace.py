@@ -16,9 +16,9 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         raise ValueError(f"--out and --html are the same file: {arguments.out!r}")
 
     from specviz.api.generate import generate
-    from specviz.player.page import to_html
     from specviz.figures.terminal import summary_text
     from specviz.models.load import load
+    from specviz.player.page import to_html
 
     pair = load(
         arguments.target, draft=arguments.draft, device=arguments.device, dtype=arguments.dtype
