@@ -76,9 +76,12 @@ function testDraw(data, frame, whatIf, hint) {
   const chosen = !moved && mine ? rows.find((r) => r.token === data.round.closing[frame.round]) ?? null : at(rows, v);
   const law = { rows, v, real, chosen, colour: "r", title: "residual, laid end to end: the token that comes instead" };
   if (!changed && !moved) return { test, law, says: `u = ${number(u)} does not fall below ${number(it.a)}: rejected. The next draw will fall on ${name(data, chosen)}.` };
-  const if_ = changed ? `What if u were ${number(u)}?` : "";
-  const and = moved || !mine ? ` ${if_ ? "And" : "What if"} the residual's draw ${if_ ? "at" : "were"} ${number(v)}${if_ ? "" : "?"}` : "";
-  return { test, law, says: `${if_}${and} ${quoted(it.text)} would be rejected, and ${name(data, chosen)} would come instead.`.trim() };
+  const changes = [
+    changed && `u were ${number(u)}`,
+    (moved || !mine) && `the residual's draw ${changed ? "" : "were "}${number(v)}`,
+  ].filter(Boolean).join(" and ");
+  const out = changed ? `${quoted(it.text)} would be rejected, and ` : "";
+  return { test, law, says: `What if ${changes}? ${out}${name(data, chosen)} would come instead.` };
 }
 
 function closingDraw(data, frame, whatIf) {

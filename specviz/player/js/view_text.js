@@ -77,6 +77,7 @@ export const textView = {
     };
     const sync = (/** @type {number} */ to) => {
       const from = Math.max(0, to - WINDOW);
+      if (from === low && to === high) return;
       if (from >= high || to <= low || from < low) {
         spans = [];
         past.textContent = "";

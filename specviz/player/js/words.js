@@ -10,9 +10,10 @@ import { secondsAt } from "./frame.js";
 export function number(x) {
   if (!Number.isFinite(x)) return "–";
   if (x === 0 || x === 1) return String(x);
-  if (x < 0.0005) return "<.001";
-  if (x > 0.9995 && x < 1) return ">.999";
-  const digits = x < 0.0995 || (x >= 0.995 && x < 1) ? 3 : x < 10 ? 2 : x < 100 ? 1 : 0;
+  if (x < 0.0005) return x.toExponential(0);
+  if (x > 0.99995 && x < 1) return ">.9999";
+  const close = x >= 0.995 && x < 1;
+  const digits = close ? (x > 0.9995 ? 4 : 3) : x < 0.0995 ? 3 : x < 10 ? 2 : x < 100 ? 1 : 0;
   const text = x.toFixed(digits);
   return text.replace(/^0\./, ".");
 }
@@ -20,7 +21,7 @@ export function number(x) {
 /** @param {number} seconds */
 export function duration(seconds) {
   if (!Number.isFinite(seconds)) return "–";
-  if (seconds < 1) return `${(1000 * seconds).toPrecision(3)} ms`.replace(/\.?0+ ms/, " ms");
+  if (seconds < 1) return `${Number((1000 * seconds).toPrecision(3))} ms`;
   return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
 }
 

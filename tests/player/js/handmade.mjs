@@ -1,0 +1,104 @@
+// Runs made by hand: small enough to say by heart what the player must show.
+
+import { indexed, NONE } from "../../../specviz/player/js/decode.js";
+import { timeline } from "../../../specviz/player/js/timeline.js";
+
+const F = Float32Array, U = Uint16Array, B = Uint8Array, I = Int32Array;
+const K = 3, M = 2;
+
+/**
+ * A run of chains or trees. A round is { nodes: [[word, verdict, p, q, u, parent?]], closing: word,
+ * kind }, verdicts 0 never examined, 1 accepted, 2 rejected; kinds 0 plain, 1 correction, 2 bonus.
+ */
+export function run(rounds, more = {}) {
+  const strings = [];
+  const id = (word) => {
+    if (!strings.includes(word)) strings.push(word);
+    return strings.indexOf(word);
+  };
+  const flat = rounds.flatMap((r) => r.nodes.map((n, i) => ({ n, i })));
+  const of = (pick) => flat.map(({ n, i }) => pick(n, i));
+  const wide = (pick) => flat.flatMap(({ n }) => pick(n));
+  id("other");
+  const node = {
+    token: U.from(of((n) => id(n[0]))),
+    parent: U.from(of((n, i) => (n[5] === undefined ? i - 1 : n[5])).map((p) => (p < 0 ? NONE : p))),
+    verdict: B.from(of((n) => n[1])),
+    emitted: B.from(of((n) => (n[1] === 1 ? 1 : 0))),
+    q_draw: B.from(of(() => more.draw ?? 1)),
+    own: U.from(of((n) => (n[6] === undefined ? NONE : id(n[6])))),
+    p: F.from(of((n) => n[2])),
+    q: F.from(of((n) => n[3])),
+    acceptance: F.from(of((n) => Math.min(1, n[2] / n[3]))),
+    u: F.from(of((n) => n[4])),
+    overlap: F.from(of((n) => 1 - Math.abs(n[2] - n[3]))),
+    q_u: F.from(of(() => 0.5)),
+    top: U.from(wide((n) => [id(n[0]), id("other"), NONE])),
+    top_p: F.from(wide((n) => [n[2], 0.9 * (1 - n[2]), 0])),
+    top_q: F.from(wide((n) => [n[3], 0.9 * (1 - n[3]), 0])),
+    top_lo: F.from(wide((n) => [0, n[3], 0])),
+    tail_p: F.from(wide((n) => [0.1 * (1 - n[2]), 0])),
+    tail_q: F.from(wide((n) => [0.05 * (1 - n[3]), 0.05 * (1 - n[3])])),
+    residual: U.from(wide(() => [id("other"), id("else")])),
+    residual_p: F.from(wide(() => [0.75, 0.2])),
+    residual_lo: F.from(wide(() => [0.2, 0])),
+  };
+  let position = more.prompt ?? 2;
+  const column = (pick) => rounds.map(pick);
+  const emitted = column((r) => r.nodes.filter((n) => n[1] === 1).length + 1);
+  const positions = emitted.map((n) => (position += n) - n);
+  const round = {
+    position: I.from(positions),
+    nodes: I.from(column((r) => r.nodes.length)),
+    closing: U.from(column((r) => id(r.closing))),
+    closing_kind: B.from(column((r) => r.kind)),
+    closing_emitted: B.from(column((r) => (r.cut ? 0 : 1))),
+    closing_draw: B.from(column((r) => r.how ?? 1)),
+    closing_p: F.from(column(() => 0.25)),
+    closing_u: F.from(column((r) => r.v ?? 0.5)),
+    closing_lo: F.from(column(() => 0.4)),
+    closing_hi: F.from(column(() => 0.65)),
+    closing_time: F.from(column(() => 0.1)),
+    closing_second: F.from(column(() => 0.2)),
+    law: U.from(rounds.flatMap((r) => [id(r.closing), id("other")])),
+    law_p: F.from(rounds.flatMap(() => [0.25, 0.5])),
+    law_lo: F.from(rounds.flatMap(() => [0.4, 0.65])),
+    target_before: I.from(positions.map((p) => p - 1)),
+    target_verified: I.from(column((r, k) => positions[k] + r.nodes.length)),
+    target_after: I.from(column((r, k) => positions[k] + emitted[k] - 1)),
+    draft_before: I.from(positions.map((p) => p - 1)),
+    draft_proposed: I.from(column((r, k) => positions[k] + Math.max(0, r.nodes.length - 1))),
+    draft_after: I.from(column((r, k) => Math.min(positions[k] + emitted[k] - 1, positions[k] + Math.max(0, r.nodes.length - 1)))),
+    draft_seconds: F.from(column((r) => 0.001 * r.nodes.length)),
+    verify_seconds: F.from(column(() => 0.01)),
+    other_seconds: F.from(column(() => 0)),
+  };
+  const header = {
+    rounds: rounds.length, nodes: flat.length, strings, pieces: {}, prompt: "Once upon", prompt_length: more.prompt ?? 2,
+    rule: "rejection", rule_label: "rejection (lossless)", judged_by_u: more.judged ?? true, label: "draft_model",
+    baseline: { seconds: 0.01, measured: false },
+  };
+  const width = { top: K, top_p: K, top_q: K, top_lo: K, tail_p: 2, tail_q: 2, residual: M, residual_p: M, residual_lo: M, law: M, law_p: M, law_lo: M };
+  const data = indexed(header, node, round, width);
+  return { data, time: timeline(data) };
+}
+
+/** Three rounds: one with a rejection, one without proposals, one with a bonus. */
+export const story = () =>
+  run([
+    { nodes: [[" a", 1, 0.6, 0.5, 0.3], [" fox", 2, 0.31, 0.62, 0.71], [" who", 0, 0.4, 0.5, 0.1]], closing: " cat", kind: 1 },
+    { nodes: [], closing: " sat", kind: 0 },
+    { nodes: [[" down", 1, 0.5, 0.5, 0.9], [".", 1, 0.9, 0.3, 0.2]], closing: " Then", kind: 2 },
+  ]);
+
+/** One round with a tree: two candidates for the first place, one and two behind them. */
+export const tree = () =>
+  run([
+    {
+      nodes: [
+        [" a", 2, 0.2, 0.5, 0.9, -1], [" the", 1, 0.6, 0.4, 0.1, -1], [" cat", 0, 0.3, 0.3, 0.5, 0],
+        [" dog", 2, 0.1, 0.6, 0.8, 1], [" fox", 1, 0.5, 0.4, 0.2, 1],
+      ],
+      closing: " ran", kind: 2,
+    },
+  ]);

@@ -1,0 +1,95 @@
+"""The script is whole, needs nothing from outside, and its colours can be read."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+import pytest
+
+from specviz.figures.theme import DARK, LIGHT, Palette, contrast
+from specviz.player.assets import ENTRY, PAGE_ENTRY, SHEETS, packed, script, style
+
+SOURCES = sorted(
+    (path.name, path.read_text("utf-8"))
+    for path in files("specviz.player").joinpath("js").iterdir()
+    if path.name.endswith(".js")
+)
+
+
+def test_every_module_but_the_loaders_is_in_the_page() -> None:
+    for name, source in SOURCES:
+        if name.endswith("_loader.js"):
+            continue
+        assert f"const m_{name.removesuffix('.js')}=" in script(PAGE_ENTRY), name
+        assert re.search(r"^// \S", source), f"{name} does not say what it is"
+
+
+@pytest.mark.parametrize("entry", [ENTRY, PAGE_ENTRY])
+def test_joining_leaves_no_import_and_no_comment(entry: str) -> None:
+    source = script(entry)
+    assert not re.search(r"^(import|export (?!default))", source, re.MULTILINE)
+    assert not re.search(r"^\s*(//|/\*\*)", source, re.MULTILINE)
+    assert len(packed(entry)) < 60_000
+
+
+@pytest.mark.parametrize(("name", "source"), SOURCES)
+def test_text_never_becomes_markup_and_nothing_is_fetched(name: str, source: str) -> None:
+    for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+        assert word not in source, f"{name} uses {word}"
+    assert not re.search(r"\bfetch\(|XMLHttpRequest|WebSocket|https?://(?!www\.w3\.org)", source)
+
+
+def test_every_class_in_the_script_is_styled_or_named_for_a_test() -> None:
+    sheet = style()
+    used = set(re.findall(r'class: "(svp-[\w-]+)"', "".join(s for _, s in SOURCES)))
+    plain = {name for name in used if f".{name}" not in sheet}
+    assert plain <= {"svp-tg", "svp-q1", "svp-v"}, plain
+
+
+# What is written on what: text colour, ground.
+WRITTEN = [
+    *[("text", ground) for ground in ("background", "panel", "p_tint", "q_tint")],
+    *[("text", ground) for ground in ("accepted_tint", "rejected_tint")],
+    *[("muted", ground) for ground in ("background", "panel")],
+    *[("q_ink", ground) for ground in ("background", "q_tint", "accepted_tint", "rejected_tint")],
+    *[("p_ink", ground) for ground in ("background", "p_tint", "accepted_tint", "rejected_tint")],
+    *[("p_ink", ground) for ground in ("q_tint",)],
+    ("accepted_ink", "accepted_tint"),
+    ("accepted_ink", "background"),
+    ("rejected_ink", "rejected_tint"),
+]
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+def test_what_is_written_can_be_read(colours: Palette) -> None:
+    low = {
+        pair: round(contrast(getattr(colours, pair[0]), getattr(colours, pair[1])), 2)
+        for pair in WRITTEN
+        if contrast(getattr(colours, pair[0]), getattr(colours, pair[1])) < 4.5
+    }
+    assert low == {}
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+def test_bars_and_borders_stand_out(colours: Palette) -> None:
+    # q's orange is named in the key and beside every bar; the others reach what graphics need
+    for name in ("p", "accepted", "rejected"):
+        assert contrast(getattr(colours, name), colours.background) >= 3
+
+
+def test_a_pale_ink_would_be_reported() -> None:
+    assert contrast("#999999", "#ffffff") < 4.5
+
+
+def test_the_sheet_touches_nothing_but_the_player() -> None:
+    text = "".join(
+        files("specviz.player").joinpath(f"css/{name}").read_text("utf-8") for name in SHEETS
+    )
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    text = re.sub(r"@keyframes[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", text)
+    for selectors in re.findall(r"([^{}]+)\{", text):
+        if selectors.strip().startswith("@"):
+            continue
+        for selector in re.split(r",(?![^(]*\))", selectors):
+            assert selector.strip().startswith(".svp"), selector

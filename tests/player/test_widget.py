@@ -1,0 +1,88 @@
+"""The widget: what it holds, what it shows without a front end, what it leaves behind."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import specviz as sv
+from specviz.player import widget
+from specviz.player.assets import packed
+from specviz.player.projection import MAGIC
+from tests.figures.runs import story
+from tests.player.runs import branching, decoded
+
+
+def test_it_holds_the_run_and_the_script_once() -> None:
+    player = sv.play(decoded(), guided=True)
+    assert player.kind == "player"
+    assert [gzip.decompress(run)[:4] for run in player.data] == [MAGIC]
+    assert player.code == packed()
+    assert player.options["guided"] is True
+    assert sum(len(v) for v in [player.code, *player.data]) < 80_000
+    player.close()
+
+
+def test_a_place_can_be_set_from_python() -> None:
+    player = sv.play(decoded())
+    player.round = 3
+    assert (player.round, player.step) == (3, 0)
+    player.close()
+
+
+@pytest.mark.parametrize("run", [story, decoded, branching])
+def test_its_twin_needs_no_front_end(run: Any) -> None:
+    player = sv.play(run())
+    data, _ = player._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert data["text/plain"] == str(run())
+    assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
+    player.close()
+
+
+def test_a_run_of_the_target_alone_has_no_picture() -> None:
+    player = sv.play(decoded(gamma=0))
+    assert "image/png" not in player._repr_mimebundle_()[0]
+    player.close()
+
+
+def test_running_a_cell_again_closes_what_it_made_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = {"id": "a"}
+    shell = SimpleNamespace(get_parent=lambda: {"metadata": {"cellId": cell["id"]}})
+    monkeypatch.setitem(widget.sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    first = sv.play(decoded())
+    other = sv.race([decoded(), decoded(seed=1)])
+    again = sv.play(decoded())
+    assert first.comm is None
+    assert again.comm is not None
+    assert other.comm is not None  # another kind of widget in the same cell stays
+    cell["id"] = "b"
+    elsewhere = sv.play(decoded())
+    assert again.comm is not None
+    for one in (other, again, elsewhere):
+        one.close()
+    widget._by_cell.clear()
+
+
+def test_a_race_needs_runs_with_times() -> None:
+    race = sv.race([decoded(), decoded(gamma=0)])
+    assert len(race.data) == 2
+    assert "target alone: 60 tokens in 60 target passes" in race.plain_text()
+    race.close()
+    with pytest.raises(ValueError, match="traces must be 2 to 8 runs, got 1"):
+        sv.race([decoded()])
+    with pytest.raises(ValueError, match=r"traces\[1\] has no measured times"):
+        sv.race([decoded(), decoded(timed=False)])
+    with pytest.raises(TypeError, match=r"traces\[1\] must be a Trace, got int"):
+        sv.race([decoded(), 3])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="traces must be a list of traces, got Trace"):
+        sv.race(decoded())  # type: ignore[arg-type]
+
+
+def test_what_is_no_trace_is_refused() -> None:
+    with pytest.raises(TypeError, match="trace must be a Trace, got str"):
+        sv.play("fox.specviz")  # type: ignore[arg-type]
