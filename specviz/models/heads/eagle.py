@@ -89,9 +89,8 @@ class EagleHead(nn.Module):
 
     def fused(self, features: Tensor) -> Tensor:
         """Map the target's features ``(..., layers, hidden)`` to ``(..., hidden)``."""
-        if not self.config.features:
-            return torch.zeros_like(features[..., 0, :])
-        return self.fuse(self.normed(features).flatten(-2))
+        seen = features if self.config.features else torch.zeros_like(features)
+        return self.fuse(self.normed(seen).flatten(-2))
 
     def continued(self, output: Tensor) -> Tensor:
         """Return what stands in for the fused features where only the head's output is known."""

@@ -21,7 +21,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
+from transformers import DynamicCache
 
+from specviz.decoding.cache import cache_argument
 from specviz.models.heads import save_heads
 from specviz.models.load import load
 from specviz.models.pair import Pair
@@ -239,10 +241,10 @@ def write_text(
     done = []
     bar = tqdm(total=-(-len(prompts) // rows) * length, desc="the target writes", delay=2)
     for part in prompts.split(rows):
-        ids, cache, fed = part.to(device), None, part.to(device)
+        ids, fed = part.to(device), part.to(device)
+        state: dict[str, Any] = {cache_argument(model) or "cache": DynamicCache()}
         while ids.shape[1] < length:
-            out = model(fed, past_key_values=cache, use_cache=True)
-            cache = out.past_key_values
+            out = model(fed, use_cache=True, **state)
             law = out.logits[:, -1].float().softmax(-1)
             fed = torch.multinomial(law, 1, generator=generator)
             ids = torch.cat([ids, fed], dim=1)
