@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from specviz.drafters.eagle import Eagle
     from specviz.drafters.eagle_growth import DynamicTree
     from specviz.drafters.early_exit import EarlyExit
+    from specviz.drafters.kv_projection import KVProjection
     from specviz.drafters.medusa import Medusa
     from specviz.drafters.prompt_lookup import PromptLookup
     from specviz.drafters.quantized import Quantized
@@ -46,6 +47,7 @@ __all__ = [
     "DynamicTree",
     "Eagle",
     "EarlyExit",
+    "KVProjection",
     "Medusa",
     "Pair",
     "PromptLookup",
@@ -77,6 +79,7 @@ _HOMES = {
     "DynamicTree": "specviz.drafters.eagle_growth:DynamicTree",
     "Eagle": "specviz.drafters.eagle:Eagle",
     "EarlyExit": "specviz.drafters.early_exit:EarlyExit",
+    "KVProjection": "specviz.drafters.kv_projection:KVProjection",
     "Medusa": "specviz.drafters.medusa:Medusa",
     "Pair": "specviz.models.pair:Pair",
     "PromptLookup": "specviz.drafters.prompt_lookup:PromptLookup",

@@ -18,7 +18,7 @@ _WARNED: set[str] = set()
 
 
 class LossyWarning(UserWarning):
-    """The text that comes out does not have the target's law; said once for each rule."""
+    """The text that comes out does not have the target's law; said once for each source."""
 
 
 NEEDED = ("target", "encode", "decode", "pieces", "token_strings", "vocab_size", "stop_ids")
@@ -65,19 +65,22 @@ def choose_rule(verify: Any, sampling: Sampling, *, plain: bool) -> Rule:
     if not isinstance(verify, (str, Rule)):
         raise TypeError(f"verify must be the name of a rule, or a rule, got {verify!r}")
     rule = get_rule(verify)
-    if not rule.lossless and rule.name not in _WARNED:
-        _WARNED.add(rule.name)
-        warnings.warn(
-            f"verify={rule.name!r} is lossy: the text does not have the target's law",
-            LossyWarning,
-            stacklevel=4,
-        )
+    if not rule.lossless:
+        _warn_once(rule.name, f"verify={rule.name!r} is lossy")
     if rule.name == "greedy" and not sampling.greedy:
         raise ValueError(
             f"verify='greedy' needs temperature=0, got temperature={sampling.temperature}; "
             f"use verify='rejection' or 'match' to sample"
         )
     return rule
+
+
+def _warn_once(name: str, what: str) -> None:
+    """Say that a rule or a drafter is lossy, the first time it is used by whoever called us."""
+    if name in _WARNED:
+        return
+    _WARNED.add(name)
+    warnings.warn(f"{what}: the text does not have the target's law", LossyWarning, stacklevel=5)
 
 
 def is_plain(drafter: Any, gamma: Any) -> bool:
@@ -108,6 +111,8 @@ def choose_drafter(pair: Any, drafter: Any, gamma: Any, rule: Rule) -> Drafter:
                 f"verify={rule.name!r} judges chains only, and {type(drafter).__name__} proposes "
                 f"trees: use verify='rejection', 'match' or 'greedy'"
             )
+        if not getattr(drafter, "lossless", True):
+            _warn_once(drafter.name, f"drafter={type(drafter).__name__}() is lossy")
         return drafter
     if gamma is None:
         gamma = DEFAULT_GAMMA

@@ -145,47 +145,6 @@ def cache_argument(model: PreTrainedModel) -> str | None:
     return next((name for name in ("cache", "past_key_values") if name in parameters), None)
 
 
-class GrowingLayer(DynamicLayer):
-    """One layer's keys and values at the front of buffers with room to spare.
-
-    The ordinary layer copies all it holds on every append; here appending costs as much as the
-    tokens appended. ``keys`` and ``values`` are views, ``(batch, heads, length, head_dim)``, so
-    cutting them back is enough to forget rows: the next append writes over them.
-    """
-
-    def update(
-        self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
-    ) -> tuple[Tensor, Tensor]:
-        """Append rows; return all keys and all values."""
-        if not self.is_initialized:
-            self.lazy_initialization(key_states, value_states)
-            self._buffers = key_states[..., :0, :], value_states[..., :0, :]
-        start = self.get_seq_length()
-        end = start + key_states.shape[-2]
-        keys, values = self._buffers
-        if end > keys.shape[-2]:
-            keys, values = (_with_room(states[..., :start, :], end) for states in self._buffers)
-            self._buffers = keys, values
-        keys[..., start:end, :] = key_states
-        values[..., start:end, :] = value_states
-        self.keys, self.values = keys[..., :end, :], values[..., :end, :]
-        return self.keys, self.values
-
-
-def _with_room(held: Tensor, length: int) -> Tensor:
-    room = length + max(64, length // 2)
-    buffer = held.new_empty((*held.shape[:-2], room, held.shape[-1]))
-    buffer[..., : held.shape[-2], :] = held
-    return buffer
-
-
-def new_cache() -> DynamicCache:
-    """Return an empty cache that keeps every row of every layer and can be cut back anywhere."""
-    cache = DynamicCache()
-    cache.layer_class_to_replicate = GrowingLayer
-    return cache
-
-
 def held(cache: DynamicCache) -> int:
     """Return how many tokens the cache holds (its longest layer, where layers differ)."""
     return max((layer.get_seq_length() for layer in _filled(cache)), default=0)
@@ -241,6 +200,36 @@ def gather(cache: DynamicCache, start: int, rows: Sequence[int]) -> None:
         for states in (layer.keys, layer.values):
             states[..., start:end, :] = states.index_select(-2, index.to(states.device))
     crop_to(cache, end)
+
+
+def read_rows(cache: DynamicCache, start: int, end: int) -> list[tuple[Tensor, Tensor]]:
+    """Return each layer's (keys, values) of the tokens ``start … end - 1``.
+
+    Views ``(batch, heads, end - start, head_dim)``; keys are as cached, so rotated to their places.
+    """
+    return [
+        (layer.keys[..., start:end, :], layer.values[..., start:end, :]) for layer in _filled(cache)
+    ]
+
+
+def write_rows(cache: DynamicCache, start: int, rows: Sequence[tuple[Tensor, Tensor]]) -> None:
+    """Put (keys, values) for every layer at ``start``, over what is there and beyond its end.
+
+    Raises
+    ------
+    ValueError
+        If that would leave a gap.
+    """
+    length = held(cache)
+    if start > length:
+        raise ValueError(f"the cache holds {length} tokens, so none can be put at {start}")
+    over = min(length - start, rows[0][0].shape[-2])  # so many replace what is there
+    for layer, (keys, values) in zip(_filled(cache), rows, strict=False):
+        layer.keys[..., start : start + over, :] = keys[..., :over, :]
+        layer.values[..., start : start + over, :] = values[..., :over, :]
+    if over < rows[0][0].shape[-2]:
+        for index, (keys, values) in enumerate(rows):
+            cache.update(keys[..., over:, :], values[..., over:, :], index)
 
 
 def _filled(cache: Any) -> list[Any]:

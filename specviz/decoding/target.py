@@ -24,10 +24,11 @@ from specviz.decoding.cache import (
     capabilities,
     crop_to,
     gather,
-    new_cache,
     refuse,
+    write_rows,
 )
 from specviz.decoding.feeding import fed_tokens, forward_arguments
+from specviz.decoding.growing import new_cache
 from specviz.decoding.masks import additive, visibility
 from specviz.decoding.partial import HalfDone, check_exit
 from specviz.decoding.proof import exit_tried, tried
@@ -268,6 +269,24 @@ class HFTarget:
         self.length = length
         self._half.forget(self)
         self.verified = None
+
+    def write_rows(self, start: int, rows: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> None:
+        """Put keys and values of tokens from ``start`` on into the cache, whoever made them.
+
+        **Not exact**: what the model says afterwards is no longer what it says of the text.
+
+        Raises
+        ------
+        RuntimeError
+            If the proposals of the last pass have not been settled by :meth:`keep`.
+        ValueError
+            If ``start`` lies beyond the end of the cache.
+        """
+        if self.verified is not None and len(self.verified) > 0:
+            raise RuntimeError("settle the proposals of the last verify() with keep() first")
+        self._half.forget(self)
+        write_rows(self.cache, start, rows)
+        self.length = max(self.length, start + rows[0][0].shape[-2])
 
     def fitted(self, logits: torch.Tensor) -> NDArray[Any]:
         """Return logits ``(rows, model's own)`` on the host, ``(rows, vocab_size)``."""

@@ -11,16 +11,15 @@ from transformers import DynamicCache, PreTrainedModel
 
 from specviz.decoding import cache as module
 from specviz.decoding.cache import (
-    GrowingLayer,
     UnsupportedModelError,
     capabilities,
     crop,
     crop_to,
     gather,
     held,
-    new_cache,
     refuse,
 )
+from specviz.decoding.growing import GrowingLayer, new_cache
 
 from . import families as f
 

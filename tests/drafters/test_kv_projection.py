@@ -1,0 +1,323 @@
+"""Projected keys and values: the map is right, the rounds replay, and the law is not the target's.
+
+The twin of every "not lossless" is the same drafter with nothing, or with an exact map, projected.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+import specviz as sv
+from specviz.api import arguments
+from specviz.core.contract import Draft, Sampling
+from specviz.core.draws import Sampler
+from specviz.core.rules import RULES
+from specviz.decoding.cache import held, read_rows
+from specviz.decoding.loop import rounds
+from specviz.decoding.stopping import Stopping
+from specviz.decoding.target import HFTarget
+from specviz.drafters.kv_projection import KVProjection, fit_projection
+from specviz.lossless import enumerate_law, total_variation
+from specviz.models.projection import Projection, fit, flatten, shape_of, turned, unflatten
+from tests.decoding import families as f
+from tests.drafters.small import plain_law, small_llama, with_noise
+from tests.lossless.chisquare import p_value, power
+
+PROMPT = np.array([0, 1, 2, 1, 0, 2])
+LENGTH = 2
+
+
+@functools.cache
+def tiny() -> sv.Pair:
+    target = small_llama(3, layers=2, seed=2, spread=1.5)
+    return sv.Pair(target, with_noise(target, 0.6))
+
+
+@functools.cache
+def fitted() -> Projection:
+    return fit_projection(tiny(), tokens=640, progress=False)
+
+
+@functools.cache
+def law() -> dict[tuple[int, ...], float]:
+    return plain_law(tiny().target, PROMPT, LENGTH)
+
+
+def run(pair: Any, **options: Any) -> sv.Trace:
+    return sv.generate(pair, PROMPT, progress=False, **options)
+
+
+@pytest.fixture
+def warned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arguments, "_WARNED", {"kv_projection"})
+
+
+class Unprojected(KVProjection):
+    """The twin: the same drafter, but the target keeps its own keys and values."""
+
+    def _project(self, end: int) -> None:
+        pass
+
+
+def identity(pair: sv.Pair) -> Projection:
+    """The map of a model to itself."""
+    session = HFTarget(pair.target)
+    session.verify(PROMPT, Draft.empty(pair.vocab_size))
+    shape = shape_of(read_rows(session.cache, 0, 2))
+    size = shape[0] * 2 * shape[1] * shape[2]
+    return Projection(torch.eye(size), torch.zeros(size), shape, shape, 1.0)
+
+
+# Not the target's law ---------------------------------------------------------------------------
+
+
+def test_the_law_is_off_exactly() -> None:
+    induced = enumerate_law(
+        tiny(), KVProjection(1, projection=fitted()), prompt=PROMPT, length=LENGTH
+    )
+    assert total_variation(induced, law()) > 0.3
+    twin = enumerate_law(tiny(), Unprojected(1, projection=fitted()), prompt=PROMPT, length=LENGTH)
+    assert total_variation(twin, law()) < 1e-12
+
+
+def test_an_exact_map_would_be_lossless() -> None:
+    """Draft = target and the identity: so the fault lies in the map, not in the machinery."""
+    same = sv.Pair(tiny().target, tiny().target)
+    drafter = KVProjection(1, projection=identity(same))
+    induced = enumerate_law(same, drafter, prompt=PROMPT, length=LENGTH)
+    assert total_variation(induced, law()) < 1e-5  # the map is float32
+
+
+def sampled(drafter: KVProjection, n: int) -> Iterator[tuple[int, ...]]:
+    target = HFTarget(tiny().target)
+    for sequence in range(n):
+        target.begin()
+        drafter.begin(tiny(), target, PROMPT)
+        happened = rounds(
+            target, drafter, RULES["rejection"], PROMPT, sampling=Sampling(),
+            draws=Sampler(11, sequence), stopping=Stopping(len(PROMPT), LENGTH, None),
+        )  # fmt: skip
+        yield tuple(int(token) for round_ in happened for token in round_.emitted)
+
+
+def test_chi_square_of_sampled_texts() -> None:
+    n, level = 200, 1e-3
+    assert p_value(sampled(KVProjection(1, projection=fitted()), n), law()) < level
+    assert p_value(sampled(Unprojected(1, projection=fitted()), n), law()) > 0.01
+    wrong = enumerate_law(
+        tiny(), KVProjection(1, projection=fitted()), prompt=PROMPT, length=LENGTH
+    )
+    assert power(law(), wrong, n, level) > 0.99, "strong enough to see the fault every time"
+
+
+@pytest.mark.usefixtures("warned")
+def test_the_rounds_follow_and_the_trace_says_that_it_is_lossy() -> None:
+    trace = run(tiny(), drafter=KVProjection(3, projection=fitted()), max_new_tokens=24, seed=2)
+    assert trace.check().ok, "every decision follows from the laws recorded: p itself is off"
+    assert trace.meta["lossless"] is False
+    assert trace.meta["drafter"]["name"] == "kv_projection"
+    assert 0 < trace.meta["drafter"]["explained"] < 1
+    plain = run(tiny(), gamma=0, seed=2, max_new_tokens=24)
+    other = run(tiny(), drafter=KVProjection(3, projection=fitted()), verify="match", seed=2,
+                max_new_tokens=24)  # fmt: skip
+    assert other.tokens.tolist() != plain.tokens.tolist()
+
+
+def test_it_warns_once(monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder) -> None:
+    monkeypatch.setattr(arguments, "_WARNED", set())
+    with pytest.warns(arguments.LossyWarning, match=r"drafter=KVProjection\(\) is lossy") as seen:
+        run(tiny(), drafter=KVProjection(1, projection=fitted()), max_new_tokens=2)
+    assert seen[0].filename == __file__, "the warning points at the caller's line"
+    run(tiny(), drafter=KVProjection(1, projection=fitted()), max_new_tokens=2)  # errors if again
+    assert not recwarn.list
+
+
+# What is replaced -------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("warned")
+def test_the_target_never_reads_the_prompt() -> None:
+    pair, fed = tiny(), []
+    hook = pair.target.model.register_forward_pre_hook(
+        lambda module, args, kwargs: fed.append(kwargs["input_ids"].shape[1]), with_kwargs=True
+    )
+    trace = run(pair, drafter=KVProjection(2, projection=fitted()), max_new_tokens=12)
+    hook.remove()
+    assert fed == [1 + len(round_.nodes) for round_ in trace.rounds]
+    for round_ in trace.rounds:
+        assert round_.target_cache.after == round_.position + len(round_.tokens) - 1
+
+
+def test_the_cache_holds_the_projection_after_each_round() -> None:
+    pair, drafter = tiny(), KVProjection(2, projection=fitted())
+    target = HFTarget(pair.target)
+    drafter.begin(pair, target, PROMPT)
+    happened = rounds(
+        target, drafter, RULES["rejection"], PROMPT, sampling=Sampling(),
+        draws=Sampler(0), stopping=Stopping(len(PROMPT), 12, None),
+    )  # fmt: skip
+    for _ in happened:
+        session = drafter._session
+        assert isinstance(session, HFTarget)
+        end = min(session.length, target.length)
+        assert end >= target.length - 1, "at most the last accepted token has not been drafted from"
+        wanted = fitted()(flatten(read_rows(session.cache, 0, end), session.model, 0))
+        found = flatten(read_rows(target.cache, 0, end), target.model, 0)
+        torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+        assert held(target.cache) == target.length
+
+
+# The map ----------------------------------------------------------------------------------------
+
+
+def rows_of(pair: sv.Pair, ids: np.ndarray) -> Any:
+    session = HFTarget(pair.target)
+    session.verify(ids, Draft.empty(pair.vocab_size))
+    return read_rows(session.cache, 0, len(ids))
+
+
+def test_turning_back_takes_the_place_out_of_a_key() -> None:
+    """In the first layer a key depends on its token and its place only."""
+    keys, _ = rows_of(tiny(), np.array([2, 1, 2, 0, 2]))[0]
+    unturned = turned(keys, tiny().target.model, 0, back=True)
+    assert not torch.allclose(keys[..., 0, :], keys[..., 2, :], atol=1e-2)
+    for place in (2, 4):
+        torch.testing.assert_close(unturned[..., place, :], unturned[..., 0, :])
+
+
+@pytest.mark.parametrize("start", [0, 7])
+def test_flattening_can_be_undone(start: int) -> None:
+    pair = sv.Pair(f.FAMILIES["phi"]()[0])  # rotates part of each key only
+    rows = rows_of(pair, np.arange(5))
+    flat = flatten(rows, pair.target.model, start)
+    back = unflatten(flat, shape_of(rows), pair.target.model, start, torch.float32)
+    for (keys, values), (keys_2, values_2) in zip(rows, back, strict=True):
+        torch.testing.assert_close(keys_2, keys, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(values_2, values)
+
+
+def test_a_linear_relation_is_found() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(300, 4, generator=generator)
+    weight, bias = torch.randn(4, 8, generator=generator), torch.randn(8, generator=generator)
+    found = fit(x, x @ weight + bias, (1, 1, 2), (1, 2, 2), ridge=1e-9)
+    torch.testing.assert_close(found.weight, weight, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(found.bias, bias, atol=1e-5, rtol=1e-5)
+    assert found.explained == pytest.approx(1)
+    noise = torch.randn(300, 8, generator=generator)
+    assert abs(fit(x, noise, (1, 1, 2), (1, 2, 2)).explained) < 0.2
+
+
+def test_fitting_is_deterministic_and_explains_something() -> None:
+    again = fit_projection(tiny(), tokens=640, progress=False)
+    other = fit_projection(tiny(), tokens=640, seed=1, progress=False)
+    assert torch.equal(again.weight, fitted().weight)
+    assert not torch.equal(other.weight, fitted().weight)
+    assert 0.2 < fitted().explained < 0.999
+
+
+def test_fitting_to_texts_given() -> None:
+    rng = np.random.default_rng(0)
+    texts = [rng.integers(0, 3, 40).tolist() for _ in range(4)]
+    assert fit_projection(tiny(), texts).explained < 1
+    with pytest.raises(ValueError, match="at least 20 tokens to be fitted to, got 3"):
+        fit_projection(tiny(), [[0, 1, 2]])
+
+
+@pytest.mark.usefixtures("warned")
+def test_without_a_map_one_is_fitted_once() -> None:
+    target = small_llama(3, layers=2, seed=8)
+    pair = sv.Pair(target, with_noise(target, 0.4))
+    first, second = KVProjection(1), KVProjection(2)
+    run(pair, drafter=first, max_new_tokens=3)
+    run(pair, drafter=second, max_new_tokens=3)
+    assert first.projection is not None and first.projection is second.projection
+
+
+# Files ------------------------------------------------------------------------------------------
+
+
+def test_saving_and_loading(tmp_path: Path) -> None:
+    path = tmp_path / "kv.safetensors"
+    fitted().save(path)
+    fitted().save(path)
+    again = Projection.load(path)
+    assert torch.equal(again.weight, fitted().weight) and torch.equal(again.bias, fitted().bias)
+    assert again.draft_shape == fitted().draft_shape and again.explained == fitted().explained
+    assert [p.name for p in tmp_path.iterdir()] == ["kv.safetensors"], "nothing half-written"
+
+
+def test_files_that_are_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "kv.safetensors"
+    with pytest.raises(FileNotFoundError, match="is no file"):
+        Projection.load(path)
+    path.write_bytes(b"\x80\x04K\x01.")
+    with pytest.raises(ValueError, match="is no safetensors file"):
+        Projection.load(path)
+    save_file({"weight": torch.zeros(2, 2)}, path)
+    with pytest.raises(ValueError, match="holds no KV projection of this version"):
+        Projection.load(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"weight": torch.zeros(3, 3)}, "is damaged: its weight is"),
+        ({"bias": torch.zeros(1)}, "is damaged: its weight is"),
+        ({"draft_shape": (1, 1)}, "is damaged"),
+        ({"bias": None}, "holds numbers that are not finite"),
+    ],
+)
+def test_damaged_files(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    values = {**vars(fitted()), **change}
+    if values["bias"] is None:
+        values["bias"] = torch.full_like(fitted().bias, torch.nan)
+    path = tmp_path / "kv.safetensors"
+    Projection(**values).save(path)
+    with pytest.raises(ValueError, match=says):
+        Projection.load(path)
+
+
+# Refused ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("warned")
+def test_bad_input() -> None:
+    with pytest.raises(TypeError, match="projection must come from fit_projection"):
+        KVProjection(projection="kv.safetensors")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no draft model"):
+        run(sv.Pair(tiny().target), drafter=KVProjection())
+    with pytest.raises(ValueError, match="no draft model to project from"):
+        fit_projection(sv.Pair(tiny().target))
+    table = sv.tabular.TabularModel.random(3, seed=0)
+    tables = sv.tabular.TabularPair(table, table)
+    with pytest.raises(ValueError, match="a table has no keys and values"):
+        run(tables, drafter=KVProjection())
+    with pytest.raises(ValueError, match="a table has no keys and values"):
+        fit_projection(tables)
+    with pytest.raises(TypeError, match="put it in brackets"):
+        fit_projection(tiny(), "one text")
+
+
+@pytest.mark.usefixtures("warned")
+def test_a_map_between_other_models() -> None:
+    deeper = sv.Pair(small_llama(3, layers=3), tiny().draft)
+    with pytest.raises(ValueError, match=r"fitted to another target: .* \(2, 1, 4\), this one has"):
+        run(deeper, drafter=KVProjection(projection=fitted()))
+    other = sv.Pair(tiny().target, small_llama(3, layers=1))
+    with pytest.raises(ValueError, match=r"fitted to another draft: .* this one has \(1, 1, 4\)"):
+        run(other, drafter=KVProjection(projection=fitted()))
+
+
+def test_layers_of_different_shapes() -> None:
+    rows = [(torch.zeros(1, 1, 2, 4),) * 2, (torch.zeros(1, 2, 2, 4),) * 2]
+    with pytest.raises(ValueError, match="layers differ"):
+        shape_of(rows)
