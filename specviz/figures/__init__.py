@@ -14,13 +14,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from specviz.figures._against_expected import against_expected
     from specviz.figures._canvas import save
+    from specviz.figures._evidence_over_samples import evidence_over_samples
     from specviz.figures._overlap import overlap
     from specviz.figures.page import to_html
 
-__all__ = ["overlap", "save", "to_html"]
+__all__ = ["against_expected", "evidence_over_samples", "overlap", "save", "to_html"]
 
-_HOMES = {"overlap": "_overlap", "save": "_canvas", "to_html": "page"}
+_HOMES = {
+    "against_expected": "_against_expected",
+    "evidence_over_samples": "_evidence_over_samples",
+    "overlap": "_overlap",
+    "save": "_canvas",
+    "to_html": "page",
+}
 
 
 def __getattr__(name: str) -> Any:
