@@ -12,7 +12,7 @@ from specviz.core.contract import Sampling
 from specviz.drafters.draft_model import DraftModel
 from specviz.lossless import enumerate_law, total_variation
 from tests.bundled.prompts import PROMPTS
-from tests.decoding.memo import continuations, joint_law, pairs_law
+from tests.decoding.memo import continuations, joint_law, pairs_law, resampling, witness
 from tests.lossless.chisquare import p_value, power
 from tests.lossless.planted import WRONG_RULES
 
@@ -22,23 +22,10 @@ TOP_4 = Sampling(top_k=4)
 RESAMPLE = WRONG_RULES["resample_from_p"]
 
 
-def resampling(p: Any, q: Any) -> Any:
-    """Return the law of a token if rejections draw from p again: wrong."""
-    kept = np.minimum(p, q)
-    return kept + (1 - kept.sum()) * p
-
-
 @pytest.fixture(scope="module")
 def prompt(pair: sv.Pair, remembered: Any) -> tuple[int, ...]:
-    """The prompt after which the planted fault changes the next token most; it is a witness."""
-    faults = {}
-    for text in PROMPTS:
-        ids = tuple(pair.encode(text).tolist())
-        p, q = remembered.target.law(ids, FULL), remembered.draft.law(ids, FULL)
-        faults[ids] = 0.5 * float(np.abs(resampling(p, q) - p).sum()) * float(p.max() < 0.8)
-    ids = max(faults, key=lambda text: faults[text])
-    assert faults[ids] >= 0.1, "target and draft hardly differ: planted faults would not show"
-    return ids
+    """The prompt after which the planted fault changes the next token most."""
+    return witness(remembered, [pair.encode(text).tolist() for text in PROMPTS], FULL)
 
 
 def test_the_law_of_three_tokens_by_enumeration(remembered: Any, prompt: tuple[int, ...]) -> None:

@@ -146,6 +146,29 @@ def joint_law(
     return law
 
 
+def resampling(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Return the law of a token if a rejection draws from p again: wrong."""
+    kept = np.minimum(p, q)
+    out: FloatArray = kept + (1 - kept.sum()) * p
+    return out
+
+
+def witness(pair: Any, prompts: Sequence[Sequence[int]], sampling: Sampling) -> Text:
+    """Return the prompt after which that fault changes the next token's law most.
+
+    Laws with nearly all mass on one token are passed over: they leave nothing to test after it.
+    """
+    faults: dict[Text, float] = {}
+    for prompt in prompts:
+        p, q = pair.target.law(prompt, sampling), pair.draft.law(prompt, sampling)
+        faults[tuple(prompt)] = (
+            float(p.max() < 0.8) * 0.5 * float(np.abs(resampling(p, q) - p).sum())
+        )
+    best = max(faults, key=lambda prompt: faults[prompt])
+    assert faults[best] >= 0.1, "target and draft hardly differ: planted faults would not show"
+    return best
+
+
 def pairs_law(
     memo: Memo, prompt: Sequence[int], firsts: Sequence[int], sampling: Sampling
 ) -> Mapping[Text, float]:
