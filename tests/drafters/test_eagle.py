@@ -262,7 +262,7 @@ def p_value(counts: Counter[tuple[int, int]], pair: Any, text: list[int]) -> flo
 
 
 def test_a_sampled_tree_has_the_targets_law_and_planted_faults_do_not() -> None:
-    pair, text, n = few_token_pair(), [1, 0, 3, 2], 800
+    pair, text, n = few_token_pair(), [1, 0, 3, 2], 1200
     head = eagle_for(pair).double()
     p = laws(
         MemoTarget(pair).model(torch.tensor([text])).logits[0, -1:].detach().numpy(), Sampling()

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,13 @@ def build_heads(config: HeadConfig) -> Heads:
     return MedusaHeads(config) if isinstance(config, MedusaConfig) else EagleHead(config)
 
 
-def save_heads(heads: Heads, folder: str | os.PathLike[str], card: str) -> None:
+def save_heads(
+    heads: Heads,
+    folder: str | os.PathLike[str],
+    card: str,
+    *,
+    measured: Mapping[str, Any] | None = None,
+) -> None:
     """Write heads as a folder, whole or not at all; weights in float16.
 
     Parameters
@@ -50,6 +57,8 @@ def save_heads(heads: Heads, folder: str | os.PathLike[str], card: str) -> None:
         Replaced if it exists.
     card : str
         The text of its README.md.
+    measured : mapping, optional
+        What the card's numbers are; kept in config.json for whoever measures again.
 
     Raises
     ------
@@ -67,12 +76,22 @@ def save_heads(heads: Heads, folder: str | os.PathLike[str], card: str) -> None:
         fresh, old = Path(scratch) / "new", Path(scratch) / "old"
         fresh.mkdir()
         save_file(half, fresh / WEIGHTS, metadata={"format": "pt"})
-        (fresh / CONFIG).write_text(json.dumps(to_json(heads.config), indent=1) + "\n", "utf-8")
+        facts = {**to_json(heads.config), "measured": _rounded(measured or {})}
+        (fresh / CONFIG).write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
         (fresh / CARD).write_text(card, "utf-8")
         if place.exists():
             place.replace(old)
         fresh.replace(place)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _rounded(value: Any) -> Any:
+    """Return nested measurements with four decimals."""
+    if isinstance(value, Mapping):
+        return {name: _rounded(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_rounded(one) for one in value]
+    return round(value, 4) if isinstance(value, float) else value
 
 
 def load_heads(heads: Any, pair: Any, kind: str) -> Any:

@@ -155,12 +155,12 @@ def _train(
         measured = measure_heads(heads, pair.target, texts)
         with_ranks(heads, measured)
         card = head_card(heads.config, facts, measured, text=origin, license="other")
-        save_heads(heads, folder / kind, card)
+        save_heads(heads, folder / kind, card, measured=measured)
         return
     head, facts = train_eagle(pair.target, data, layers, path, plan)
     measured = measure_heads(head, pair.target, texts)
     card = head_card(head.config, facts, measured, text=origin, license="other")
-    save_heads(head, folder / kind, card)
+    save_heads(head, folder / kind, card, measured=measured)
 
 
 def _checked_kinds(kinds: Any) -> tuple[str, ...]:

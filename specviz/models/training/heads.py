@@ -65,9 +65,9 @@ def train_medusa(
     target: Model, data: Features, layers: tuple[int, ...], path: Path, plan: HeadPlan,
     *, heads: int = 4, blocks: int = 1, read: tuple[int, ...] | None = None,
 ) -> tuple[MedusaHeads, dict[str, Any]]:  # fmt: skip
-    """Train Medusa heads that read the layers ``read`` (the last) of those kept in ``data``."""
+    """Train Medusa heads that read the layers ``read`` (all) of those kept in ``data``."""
     torch.manual_seed(plan.seed)
-    read = (layers[-1],) if read is None else read
+    read = layers if read is None else read
     module = MedusaHeads(medusa_config(target, read, heads=heads, blocks=blocks))
     module.to(target.model.device)
     inner = medusa_loss(module, target.model)
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ablation = None
     heads: MedusaHeads | EagleHead
     if args.kind == "medusa":
-        heads, facts = train_medusa(target, data, layers, path, plan, read=layers)
+        heads, facts = train_medusa(target, data, layers, path, plan)
         measured = measure_heads(heads, target, heldout)
         with_ranks(heads, measured)
     else:
@@ -198,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     card = head_card(
         heads.config, facts, measured, text=text, license="apache-2.0", ablation=ablation
     )
-    save_heads(heads, args.out / args.kind, card)
+    save_heads(heads, args.out / args.kind, card, measured=measured)
     print(json.dumps({"measured": measured, "ablation": ablation}))
 
 
