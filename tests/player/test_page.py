@@ -86,7 +86,7 @@ def test_readers_without_scripts_get_the_text() -> None:
     assert "upon" in without
     assert "rejected" in without
     assert '<script type="module"' not in without
-    assert 'aria-label="Player of a run of speculative decoding: 13 tokens' in page(story())
+    assert 'aria-label="Player of a run of speculative decoding: 12 tokens' in page(story())
 
 
 def test_the_same_arguments_give_the_same_page() -> None:
