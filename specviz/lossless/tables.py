@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specviz.core.contract import FloatArray
+from specviz.core.contract import FloatArray, IntArray
 from specviz.lossless.pooling import Pooling, pool_neighbours, pool_rare, sums_by_cell
 from specviz.lossless.sample import END, Words, word
 from specviz.lossless.tree import PrefixTree, Walk
@@ -150,19 +150,12 @@ def joint_table(tree: PrefixTree, walks: Sequence[Walk], n: int) -> Table:
     A cell is a whole text, or the beginning shared by all texts whose contexts the tree leaves out.
     """
     wide = tree.vocab_size + 1
-    laws, starts, where, counts = [], [], [], []
-    for position, level in enumerate(tree.levels):
-        rows = level.contexts
-        inner = level.child[:rows] < _next_rows(tree, position)
-        leaf = np.flatnonzero(~inner)
-        flow = (level.mass[:rows, None] * level.law[:rows]).ravel()[leaf]
-        begin = level.start[:, None] + level.mass[:rows, None] * level.below[:rows]
-        laws.append(flow)
-        starts.append(begin.ravel()[leaf])
-        where.append(np.column_stack([np.full(len(leaf), position), leaf]))
-        counts.append(np.stack([walk.counts[position][:rows].ravel()[leaf] for walk in walks]))
-    order = np.argsort(np.concatenate(starts), kind="stable")
-    places = np.concatenate(where)[order]
+    law, places = leaves(tree)
+    counts = np.zeros((len(walks), len(law)))
+    for position in range(tree.length):
+        here = places[:, 0] == position
+        for half, found in enumerate(walks):
+            counts[half, here] = found.counts[position].ravel()[places[here, 1]]
 
     def describe(cell: int, words: Words | None) -> str:
         position, flat = (int(i) for i in places[cell])
@@ -171,9 +164,29 @@ def joint_table(tree: PrefixTree, walks: Sequence[Walk], n: int) -> Table:
         more = " …" if position < tree.length - 1 and tokens[-1] not in tree.end_ids else ""
         return " ".join(word(int(token), words) for token in tokens) + more
 
-    law = np.concatenate(laws)[order]
-    found = np.concatenate(counts, axis=1)[:, order]
-    return Table("continuation", law, found, n, tree.length, True, describe)
+    return Table("continuation", law, counts, n, tree.length, True, describe)
+
+
+def leaves(tree: PrefixTree) -> tuple[FloatArray, IntArray]:
+    """Return the cells of whole texts in prefix order.
+
+    Returns
+    -------
+    law : FloatArray
+        ``(cells,)`` their probabilities.
+    places : IntArray
+        ``(cells, 2)`` the position of a cell's last token, and its flat cell in that level.
+    """
+    laws, starts, places = [], [], []
+    for position, level in enumerate(tree.levels):
+        rows = level.contexts
+        leaf = np.flatnonzero(level.child[:rows] >= _next_rows(tree, position))
+        begin = level.start[:, None] + level.mass[:rows, None] * level.below[:rows]
+        laws.append((level.mass[:rows, None] * level.law[:rows]).ravel()[leaf])
+        starts.append(begin.ravel()[leaf])
+        places.append(np.column_stack([np.full(len(leaf), position), leaf]))
+    order = np.argsort(np.concatenate(starts), kind="stable")
+    return np.concatenate(laws)[order], np.concatenate(places)[order]
 
 
 def _next_rows(tree: PrefixTree, position: int) -> int:
