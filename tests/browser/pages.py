@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,21 @@ class Opened:
         self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(where.as_uri() + place)
-        self.page.wait_for_selector(".svp-bar, .svp p")
+        self.page.wait_for_selector(".svp-bar, .svp-none")
 
     def press(self, *keys: str) -> None:
         """Press keys with the player focused."""
         self.page.focus(".svp")
         for key in keys:
             self.page.keyboard.press(key)
+
+    def until(self, holds: Callable[[], object], polls: int = 600) -> None:
+        """Wait until something holds; the page's policy forbids the browser's own waiting."""
+        for _ in range(polls):
+            if holds():
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError("it did not come about")
 
     @property
     def position(self) -> str:

@@ -83,13 +83,11 @@ def test_playing_stops_at_the_end_and_starts_again(browser: Any, pages: dict[str
     opened = Opened(browser, pages["story"])
     opened.page.select_option("select", "30")
     opened.press(" ")
-    opened.page.wait_for_function("document.querySelector('.svp').dataset.step > 3")
-    opened.page.wait_for_function(
-        "document.querySelector('.svp-play').textContent === '▶'", timeout=30_000
-    )
+    opened.until(lambda: opened.step > 3)
+    opened.until(lambda: opened.words(".svp-play") == "▶")
     assert opened.position == "4 rollback"
     opened.press(" ")
-    opened.page.wait_for_function("document.querySelector('.svp').dataset.step < 9")
+    opened.until(lambda: opened.step < 9)
 
 
 def test_a_link_opens_its_place_and_the_address_can_change(
@@ -100,7 +98,7 @@ def test_a_link_opens_its_place_and_the_address_can_change(
     opened.press("ArrowDown", "c")
     assert opened.page.evaluate("location.hash").startswith("#round=2&phase=verify")
     opened.page.evaluate("location.hash = '#round=0&phase=close'")
-    opened.page.wait_for_function("document.querySelector('.svp').dataset.phase === 'close'")
+    opened.until(lambda: opened.position == "0 close")
     opened.page.evaluate("location.hash = '#round=999&phase=<img>'")
     assert opened.complaints == []
 
@@ -183,7 +181,7 @@ def test_reduced_motion_shows_completed_states(browser: Any, pages: dict[str, Pa
     )
     opened.page.select_option("select", "30")
     opened.press(" ")
-    opened.page.wait_for_function("document.querySelector('.svp').dataset.round === '4'")
+    opened.until(lambda: opened.position.startswith("4"))
     assert set(opened.page.evaluate("[...window.seen]")) <= {"rollback", "close"}
 
 
@@ -223,7 +221,7 @@ def test_two_players_on_one_page_do_not_disturb_each_other(browser: Any, tmp_pat
     where = tmp_path / "two.html"
     where.write_text(text.replace(one, one + one), "utf-8")
     opened = Opened(browser, where)
-    opened.page.wait_for_function("document.querySelectorAll('.svp-bar').length === 2")
+    opened.until(lambda: opened.page.locator(".svp-bar").count() == 2)
     opened.press("ArrowRight")
     steps = opened.page.locator(".svp").evaluate_all("all => all.map(one => one.dataset.step)")
     assert steps == ["1", "0"]

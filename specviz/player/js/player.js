@@ -43,7 +43,7 @@ export function mountPlayer(el, data, model) {
   });
   if (options.height) root.style.height = `${options.height}px`;
   if (!time.length) {
-    root.append(h("p", { text: "This run has no rounds: there is nothing to play." }));
+    root.append(h("p", { class: "svp-none", text: "This run has no rounds: there is nothing to play." }));
     el.append(root);
     return () => root.remove();
   }
