@@ -39,7 +39,7 @@ class Combined:
     def __init__(self, *drafters: Drafter) -> None:
         self.drafters = drafters or (PromptLookup(min_ngram=2), DraftModel())
         for drafter in self.drafters:
-            if not isinstance(drafter, Drafter):
+            if isinstance(drafter, type) or not isinstance(drafter, Drafter):
                 raise TypeError(
                     f"Combined takes drafters such as PromptLookup() and DraftModel(), "
                     f"got {drafter!r}"
