@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from specviz.drafters.quantized import Quantized
     from specviz.drafters.target_only import TargetOnly
     from specviz.drafters.tree import Tree
+    from specviz.lossless.auditing import audit
+    from specviz.lossless.verifier import audit_verifier
     from specviz.models.load import load
     from specviz.models.pair import Pair
     from specviz.player.page import to_html
@@ -57,6 +59,8 @@ __all__ = [
     "Trace",
     "Tree",
     "__version__",
+    "audit",
+    "audit_verifier",
     "figures",
     "generate",
     "load",
@@ -88,6 +92,8 @@ _HOMES = {
     "TargetOnly": "specviz.drafters.target_only:TargetOnly",
     "Trace": "specviz.core.trace:Trace",
     "Tree": "specviz.drafters.tree:Tree",
+    "audit": "specviz.lossless.auditing:audit",
+    "audit_verifier": "specviz.lossless.verifier:audit_verifier",
     "figures": "specviz.figures",
     "generate": "specviz.api.generate:generate",
     "load": "specviz.models.load:load",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from specviz._version import __version__
+from specviz.cli.audit import add_arguments as audit_arguments
 
 PROMPT = "Once upon a time"
 
@@ -64,8 +65,16 @@ def parser() -> argparse.ArgumentParser:
     train.add_argument("--steps", type=int, default=600, help="of each (default: %(default)s)")
     train.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
 
+    audit = commands.add_parser(
+        "audit",
+        help="does a sampler emit the target's law? recorded texts, or our own loop",
+        epilog="Exit codes: 0 no discrepancy found, 1 a discrepancy, 2 it could not be told, or "
+        "the input was wrong (then one line 'specviz: error: …' and no report).",
+    )
+    audit_arguments(audit)
+
     info = commands.add_parser("info", help="versions, devices and the bundled models")
-    for command in (demo, trace, show, play, train, info):
+    for command in (demo, trace, show, play, train, audit, info):
         command.add_argument("--no-color", action="store_true", help="glyphs only")
         command.add_argument(
             "--traceback", action="store_true", help="show where in the code an error comes from"

@@ -21,7 +21,6 @@ from specviz.decoding.loop import rounds
 from specviz.decoding.memo import (
     Continuation,
     LogitStore,
-    NeedsPasses,
     RememberingModel,
 )
 from specviz.decoding.stopping import Stopping
@@ -102,7 +101,7 @@ class Replicas:
             )
         try:
             self._begin()
-        except NeedsPasses:  # this drafter reads hidden states: every pass is run
+        except Exception:  # a drafter that reads hidden states or the cache: every pass is run
             self.pair, self._target = pair, open_session(pair.target, pair.vocab_size)
             self._begin()
 

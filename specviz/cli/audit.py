@@ -1,0 +1,185 @@
+"""``specviz audit``: does a sampler emit the target's law? For an engine's CI.
+
+Exit codes: 0 no discrepancy found; 1 a discrepancy; 2 it could not be told, **or** the input was
+wrong. Wrong input says so in one line on the error stream, ``specviz: error: …``, and writes no
+report; where it could not be told, the verdict and the reports are written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from specviz.cli.output import Output
+
+SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+OWN = ("drafter", "verify", "fault", "gamma", "prompt", "save")
+DRAFTERS = ("draft_model", "prompt_lookup", "tree", "early_exit", "medusa", "eagle", "target_only")
+
+
+def run(arguments: argparse.Namespace, output: Output) -> int:
+    """Audit and return the exit code."""
+    places = [(f"--{name}", getattr(arguments, name)) for name in ("json", "html")]
+    for name, where in places:
+        _check_place(name, where)
+    if arguments.json is not None and arguments.json == arguments.html:
+        raise ValueError(f"--json and --html are the same file: {arguments.json!r}")
+    report = _recorded(arguments) if arguments.samples is not None else _bundled(arguments)
+    output.say(str(report))
+    if arguments.json:
+        _write(arguments.json, report.to_json(indent=1) + "\n")
+        output.say(f"written: {arguments.json}")
+    if arguments.html:
+        _write(arguments.html, report.to_html())
+        output.say(f"written: {arguments.html}")
+    code: int = report.exit_code
+    return code
+
+
+def _recorded(arguments: argparse.Namespace) -> Any:
+    for name in OWN:
+        if getattr(arguments, name) is not None:
+            raise ValueError(f"--{name} is for --bundled: recorded samples bring their own")
+    if arguments.bundled and arguments.target:
+        raise ValueError("--bundled and --target name two targets: give one")
+    from specviz.lossless import read_jsonl
+    from specviz.lossless.auditing import audit
+
+    records = read_jsonl(arguments.samples)
+    common = _common(arguments)
+    if arguments.reference is not None:
+        return audit(records, reference=arguments.reference, **common)
+    if not arguments.bundled and not arguments.target:
+        raise ValueError("--target is needed (or --bundled, or --reference FILE)")
+    return audit(records, target=_pair(arguments), **common)
+
+
+def _bundled(arguments: argparse.Namespace) -> Any:
+    if not arguments.bundled:
+        raise ValueError("give --samples FILE (or -) with --target, or --bundled to audit our loop")
+    if arguments.reference is not None:
+        raise ValueError("--reference goes with --samples")
+    from specviz.cli.arguments import PROMPT
+    from specviz.lossless.auditing import audit
+    from specviz.lossless.gathering import AuditError
+
+    if arguments.fault is not None:
+        from specviz.lossless.faults import get_fault
+
+        get_fault(arguments.fault)
+    drafter, gamma = _drafter(arguments)
+    try:
+        return audit(
+            _pair(arguments), PROMPT if arguments.prompt is None else arguments.prompt,
+            drafter=drafter, gamma=gamma, verify=arguments.verify, fault=arguments.fault,
+            path=arguments.save, **_common(arguments),
+        )  # fmt: skip
+    except AuditError as error:
+        raise ValueError(str(error)) from error
+
+
+def _common(arguments: argparse.Namespace) -> dict[str, Any]:
+    names = ("n", "effect", "length", "method", "margin", "alpha", "seed", *SAMPLING)
+    return {name: getattr(arguments, name) for name in names}
+
+
+def _pair(arguments: argparse.Namespace) -> Any:
+    from specviz.models import load as loading
+
+    return loading.load(
+        arguments.target, draft=arguments.draft, device=arguments.device, dtype=arguments.dtype
+    )
+
+
+def _drafter(arguments: argparse.Namespace) -> tuple[Any, Any]:
+    """Return (drafter, gamma): the drafter asked for, or None and its gamma."""
+    name, gamma = arguments.drafter, arguments.gamma
+    if name in (None, "draft_model"):
+        return None, gamma
+    if name not in DRAFTERS:
+        raise ValueError(f"--drafter must be one of {', '.join(DRAFTERS)}, got {name!r}")
+    import specviz as sv
+
+    if name == "target_only":
+        return sv.TargetOnly(), None
+    if name == "prompt_lookup":
+        return sv.PromptLookup(**({} if gamma is None else {"gamma": gamma})), None
+    if name == "early_exit":
+        return sv.EarlyExit(arguments.layer, **({} if gamma is None else {"gamma": gamma})), None
+    if gamma is not None:
+        raise ValueError(f"--gamma does not apply to {name}: its tree decides")
+    return {"tree": sv.Tree, "medusa": sv.Medusa, "eagle": sv.Eagle}[name](), None
+
+
+def _write(where: str, text: str) -> None:
+    """Write a whole file, or leave what was there."""
+    place = Path(where)
+    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).replace(place)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise
+
+
+def _check_place(name: str, where: str | None) -> None:
+    """Refuse a place that cannot be written to before any model is loaded."""
+    if where is None:
+        return
+    if not where or Path(where).is_dir():
+        raise ValueError(f"{name} must be a file, got {where!r}")
+    if not Path(where).parent.is_dir():
+        raise ValueError(f"{name}: there is no folder {str(Path(where).parent)!r}")
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Say what can be typed after ``specviz audit``."""
+    command.add_argument(
+        "--samples", metavar="FILE",
+        help="recorded texts, a JSON object a line (prompt_ids, token_ids, settings, seed); - for "
+        "standard input",
+    )  # fmt: skip
+    command.add_argument("--target", help="folder or Hub name: whose law is claimed")
+    command.add_argument("--draft", help="folder or Hub name: adds a test in its direction")
+    command.add_argument(
+        "--reference", metavar="FILE",
+        help="instead of --target: texts of the same engine with speculation off",
+    )  # fmt: skip
+    command.add_argument(
+        "--bundled", action="store_true",
+        help="the bundled models; without --samples, our own loop on them is audited",
+    )  # fmt: skip
+    command.add_argument("--drafter", help=f"of our loop: {', '.join(DRAFTERS)}")
+    command.add_argument("--layer", type=int, default=4, help="of early_exit (default: 4)")
+    command.add_argument("--gamma", type=int, help="tokens drafted per round (default: 4)")
+    command.add_argument("--verify", help="the rule (default: rejection; greedy at temperature 0)")
+    command.add_argument("--fault", metavar="NAME", help="break our loop on purpose")
+    command.add_argument("--prompt", help="text to continue, for our loop")
+    command.add_argument("--save", metavar="FILE", help="keep the texts here, and go on from there")
+    command.add_argument("-n", type=int, help="texts per prompt (default: what --effect needs)")
+    command.add_argument("--effect", type=float, help="total variation that must be visible")
+    command.add_argument("--length", type=int, help="tokens per text that are tested")
+    command.add_argument("--method", default="auto", help="auto, battery or scores")
+    command.add_argument(
+        "--margin", type=float, default=0.0, help="tolerated total variation per token (default: 0)"
+    )
+    command.add_argument(
+        "--alpha", type=float, default=0.01, help="rate of false alarms (default: %(default)s)"
+    )
+    command.add_argument("--seed", type=int, default=0, help="of the audit (default: 0)")
+    for name in SAMPLING:
+        command.add_argument(
+            f"--{name.replace('_', '-')}", type=int if name == "top_k" else float,
+            help="as the texts were drawn (default: as recorded)",
+        )  # fmt: skip
+    command.add_argument("--device", default="auto", help="cpu, cuda, … (default: %(default)s)")
+    command.add_argument("--dtype", default="auto", help="float32, … (default: %(default)s)")
+    command.add_argument("--json", metavar="FILE", help="the report as JSON")
+    command.add_argument("--html", metavar="FILE", help="the report as a page")

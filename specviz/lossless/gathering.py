@@ -1,0 +1,190 @@
+"""Texts from a sampler, call by call: kept when it fails, saved so that it can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from specviz.core.contract import IntArray
+from specviz.lossless.recorded import Recorded, read_jsonl, write_jsonl
+from specviz.lossless.sample import END
+
+LEAST = 100
+"""A sampler that fails before so many texts is an error; later, what it gave is judged."""
+
+SAVE_EVERY = 10.0
+"""Seconds between two saves."""
+
+Sequences = Callable[[IntArray, int, int], Any]
+"""(prompt ids, n, seed) → n token sequences."""
+
+
+class AuditError(RuntimeError):
+    """A sampler failed, or returned what are no texts, before there was enough to judge."""
+
+
+@dataclass(frozen=True)
+class Drawer:
+    """What texts are drawn from.
+
+    Parameters
+    ----------
+    draw : callable
+        (prompt ids, n, seed, index of the first text) → n token sequences.
+    name : str
+        What it is called.
+    settings : mapping
+        What is recorded with every text.
+    seeded : bool
+        Whether each call has a seed of its own; else texts are told apart by their index.
+    """
+
+    draw: Callable[[IntArray, int, int, int], Any]
+    name: str
+    settings: Mapping[str, Any]
+    seeded: bool = True
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What was drawn after one prompt, and what went wrong."""
+
+    records: tuple[Recorded, ...]
+    notes: tuple[str, ...] = ()
+
+
+def call_seed(seed: int, prompt_index: int, call: int) -> int:
+    """Return the seed of a call: 32 bits that differ for every call, prompt and audit seed."""
+    return int(np.random.SeedSequence([seed, prompt_index, call]).generate_state(1)[0])
+
+
+def gather(
+    drawer: Drawer,
+    prompt: IntArray,
+    n: int,
+    *,
+    seed: int,
+    prompt_index: int = 0,
+    per_call: int,
+    length: int | None,
+    vocab_size: int | None = None,
+    path: str | Path | None = None,
+    progress: bool = True,
+) -> Gathered:
+    """Return at least n texts, or as many as the sampler gave before it failed.
+
+    With a path, texts found there are taken first and new ones are saved there.
+
+    Raises
+    ------
+    AuditError
+        If the sampler fails before there are :data:`LEAST` texts.
+    ValueError
+        If the file at ``path`` belongs to another audit.
+    """
+    calls = -(-n // per_call)
+    records = _resumed(path, drawer, prompt, seed, prompt_index, per_call)
+    notes: list[str] = []
+    if records:
+        notes.append(f"{len(records):,} of the texts were taken from an earlier, unfinished run.")
+    saved = monotonic()
+    bar = tqdm(
+        total=calls, initial=len(records) // per_call, desc=f"drawing from {drawer.name}",
+        unit="call", delay=2, leave=False, disable=not progress,
+    )  # fmt: skip
+    with bar:
+        for call in range(len(records) // per_call, calls):
+            its_seed = call_seed(seed, prompt_index, call) if drawer.seeded else seed
+            try:
+                rows = drawer.draw(prompt, per_call, its_seed, call * per_call)
+                texts = checked_texts(rows, per_call, length, vocab_size)
+            except (Exception, KeyboardInterrupt) as error:
+                if path is not None and records:
+                    write_jsonl(path, records)
+                why = _why(error)
+                if len(records) < LEAST:
+                    if isinstance(error, KeyboardInterrupt):
+                        raise
+                    raise AuditError(
+                        f"{drawer.name} failed on call {call}, after {len(records)} texts: {why}"
+                    ) from error
+                notes.append(
+                    f"The sampler failed on call {call} (counted from 0): {why}. "
+                    f"The {len(records):,} texts that came before are judged."
+                )
+                return Gathered(tuple(records), tuple(notes))
+            ids = tuple(prompt.tolist())
+            records.extend(Recorded(ids, text, drawer.settings, its_seed) for text in texts)
+            bar.update()
+            if path is not None and monotonic() - saved > SAVE_EVERY:
+                write_jsonl(path, records)
+                saved = monotonic()
+    if path is not None:
+        write_jsonl(path, records)
+    return Gathered(tuple(records), tuple(notes))
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    said = " ".join(str(error).split())
+    return f"{type(error).__name__}: {said[:200]}" if said else type(error).__name__
+
+
+def checked_texts(
+    rows: Any, n: int | None, length: int | None, vocab_size: int | None
+) -> list[tuple[int, ...]]:
+    """Return sequences as tuples cut at ``length``, or say what is wrong with them."""
+    rows = rows.tolist() if hasattr(rows, "tolist") else rows
+    if isinstance(rows, (str, bytes)) or not isinstance(rows, Sequence):
+        raise TypeError(f"it returned {type(rows).__name__}, not a list of token sequences")
+    if n is not None and len(rows) != n:
+        raise ValueError(f"it returned {len(rows)} sequences where {n} were asked for")
+    out = []
+    for index, row in enumerate(rows):
+        ids = np.asarray(row.tolist() if hasattr(row, "tolist") else row)
+        if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+            raise TypeError(f"sequence {index} is not one list of token ids")
+        ended = np.flatnonzero(ids == END)
+        ids = ids[: ended[0]] if len(ended) else ids
+        ids = ids if length is None else ids[:length]
+        if not ids.size:
+            raise ValueError(f"sequence {index} is empty")
+        if ids.min() < 0 or (vocab_size is not None and ids.max() >= vocab_size):
+            wrong = ids.min() if ids.min() < 0 else ids.max()
+            known = "" if vocab_size is None else f" of {vocab_size:,}"
+            raise ValueError(f"sequence {index} has id {wrong}, outside the vocabulary{known}")
+        out.append(tuple(ids.tolist()))
+    return out
+
+
+def _resumed(
+    path: str | Path | None, drawer: Drawer, prompt: IntArray, seed: int, prompt_index: int,
+    per_call: int,
+) -> list[Recorded]:  # fmt: skip
+    """Return the whole calls that an earlier run of the same audit saved."""
+    if path is None or not Path(path).exists():
+        return []
+    records = read_jsonl(path)
+    whole = len(records) // per_call * per_call
+    ids = tuple(prompt.tolist())
+    for index, record in enumerate(records[:whole]):
+        call = index // per_call
+        wanted = call_seed(seed, prompt_index, call) if drawer.seeded else seed
+        for name, ours, theirs in (
+            ("prompt", ids, record.prompt_ids),
+            ("settings", dict(drawer.settings), dict(record.settings)),
+            ("seed", wanted, record.seed),
+        ):
+            if ours != theirs:
+                raise ValueError(
+                    f"path {Path(path).name!r} holds another audit: its {name} differs at text "
+                    f"{index}; give another path, or remove the file"
+                )
+    return records[:whole]

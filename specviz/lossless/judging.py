@@ -1,0 +1,201 @@
+"""From gathered texts to the report of an audit: which battery, on what, and how many texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from specviz.core.contract import IntArray, Sampling
+from specviz.lossless.audit_report import AuditReport
+from specviz.lossless.conclusion import POWER, Settings
+from specviz.lossless.exact import enumerate_law, target_law, total_variation
+from specviz.lossless.law import ConditionalLaw
+from specviz.lossless.long_texts import battery_of_scores
+from specviz.lossless.one_sample import battery
+from specviz.lossless.power import samples_for_tv, texts_for_effect
+from specviz.lossless.recorded import Recorded
+from specviz.lossless.reference import two_sample
+from specviz.lossless.report import BatteryReport
+from specviz.lossless.sample import Sample
+from specviz.lossless.scores import Scores
+from specviz.lossless.tables import all_tables
+from specviz.lossless.teacher import Against, ModelLaw, Teacher
+from specviz.lossless.tree import PrefixTree, grow, walk
+
+DEFAULT_EFFECT = 0.05
+AT_MOST = 20_000
+AT_LEAST = 1_000
+LONG_TEXTS = 200
+DOF_OF_U = 19
+
+
+class PromptLaw:
+    """The target's law after one prompt, and its tree, grown when first needed."""
+
+    def __init__(
+        self, held: Against, prompt: IntArray, length: int, sampling: Sampling, draft: Any,
+        progress: bool,
+    ) -> None:  # fmt: skip
+        self.held, self.prompt, self.length, self.sampling = held, prompt, length, sampling
+        self.draft, self._progress = draft, progress
+
+    @cached_property
+    def tree(self) -> PrefixTree:
+        """The contexts of the first ``length`` tokens."""
+        law = ModelLaw(self.held.model, self.prompt, self.sampling, self.held.vocab_size)
+        return grow(
+            law, self.held.vocab_size, self.length,
+            end_ids=self.held.end_ids, progress=self._progress,
+        )  # fmt: skip
+
+    @cached_property
+    def draft_law(self) -> ConditionalLaw | None:
+        """The draft's law, where it is known."""
+        if self.draft is None:
+            return None
+        law = ModelLaw(self.draft, self.prompt, self.sampling, self.held.vocab_size)
+        return ConditionalLaw(law, self.held.vocab_size, "draft")
+
+
+Group = tuple[PromptLaw, Sequence[Recorded]]
+
+
+def texts_needed(law: PromptLaw, tests: Settings, effect: float | None) -> int:
+    """Return how many texts show ``effect`` on the joint table."""
+    tree = law.tree
+    nothing = walk(tree, np.zeros((0, law.length), dtype=np.int64))
+    tables = all_tables(tree, [nothing], n=AT_LEAST)
+    share = tests.alpha / (len(tables) + 4)
+    wanted = DEFAULT_EFFECT if effect is None else effect
+    n = texts_for_effect(tables[-1].law, wanted, share, POWER)
+    if n is None:  # one text has nearly all the mass: another one is seen at once
+        return AT_LEAST
+    return max(AT_LEAST, n if effect is not None else min(n, AT_MOST))
+
+
+def long_texts_needed(length: int, prompts: int, tests: Settings, effect: float | None) -> int:
+    """Return how many texts per prompt give as many tokens as the transform u needs."""
+    if effect is None:
+        return max(1, LONG_TEXTS // prompts)
+    tokens = samples_for_tv(effect, DOF_OF_U, tests.alpha / 5, POWER)
+    return max(1, -(-tokens // (length * prompts)))
+
+
+def two_sample_needed(tests: Settings, effect: float | None, default: int) -> int:
+    """Return how many texts each side needs, for a table of 64 cells."""
+    if effect is None:
+        return default
+    return max(AT_LEAST, 2 * samples_for_tv(effect, 63, tests.alpha / 10, POWER))
+
+
+def judged_against(
+    subject: str, method: str, groups: Sequence[Group], asked: Any, settings: dict[str, Any],
+    notes: Sequence[str],
+) -> AuditReport:  # fmt: skip
+    """Return the report on texts held against the target's laws."""
+    reports: list[BatteryReport] = []
+    samples: list[Sample] = []
+    tests: Settings = asked.tests
+    if method == "scores":
+        reports.append(_scored(groups, tests, asked.progress))
+    else:
+        share = replace(tests, alpha=tests.alpha / len(groups))
+        for law, records in groups:
+            sample = Sample.of(
+                [record.token_ids for record in records], law.held.vocab_size,
+                end_ids=law.held.end_ids, length=law.length,
+            )  # fmt: skip
+            samples.append(sample)
+            words = law.held.words(np.unique(sample.tokens))
+            found = battery(
+                sample, law.tree, draft=law.draft_law, alpha=share.alpha, margin=share.margin,
+                effect=share.effect, seed=share.seed, words=words,
+            )  # fmt: skip
+            reports.append(found)
+    seeds = _seeds([record for _, records in groups for record in records])
+    return AuditReport(
+        subject, method, tuple(reports), tests.alpha, tests.margin, tests.seed,
+        seeds=seeds, settings=settings, notes=tuple(notes), samples=tuple(samples),
+    )  # fmt: skip
+
+
+def _seeds(records: Sequence[Recorded]) -> tuple[int, ...]:
+    """Return the seeds in the order they were first used."""
+    return tuple(dict.fromkeys(record.seed for record in records if record.seed is not None))
+
+
+def _scored(groups: Sequence[Group], tests: Settings, progress: bool) -> BatteryReport:
+    first = groups[0][0]
+    teacher = Teacher(first.held, first.draft)
+    parts: list[Scores] = []
+    total = sum(len(records) for _, records in groups)
+    with tqdm(
+        total=total, desc="scoring", unit="text", delay=2, leave=False, disable=not progress
+    ) as bar:
+        for law, records in groups:
+            for record in records:
+                tokens = np.array(record.token_ids[: law.length], dtype=np.int64)
+                parts.append(teacher.score(law.prompt, tokens, law.sampling))
+                bar.update()
+    return battery_of_scores(
+        Scores.join(parts), alpha=tests.alpha, margin=tests.margin,
+        effect=tests.effect, seed=tests.seed,
+    )  # fmt: skip
+
+
+def judged_two(
+    subject: str, sides: list[list[Recorded]], asked: Any, notes: list[str], length: int | None,
+    vocab_size: int | None, end_ids: Any,
+) -> AuditReport:  # fmt: skip
+    """Return the report on texts held against a reference's."""
+    prompts = {record.prompt_ids for side in sides for record in side}
+    if len(prompts) != 1:
+        raise ValueError(f"a two-sample test takes texts of one prompt, got {len(prompts)} prompts")
+    texts = [[record.token_ids for record in side] for side in sides]
+    if length is None:
+        length = max(len(text) for side in texts for text in side)
+    if vocab_size is None:
+        vocab_size = max(2, 1 + max(max(text) for side in texts for text in side))
+    samples = [Sample.of(side, vocab_size, end_ids=end_ids or (), length=length) for side in texts]
+    tests: Settings = asked.tests
+    report = two_sample(
+        samples[0], samples[1], alpha=tests.alpha, margin=tests.margin, effect=tests.effect
+    )
+    return AuditReport(
+        subject, "two_sample", (report,), tests.alpha, tests.margin, tests.seed,
+        seeds=_seeds([record for side in sides for record in side]),
+        settings={"reference texts": len(samples[1]), "length": length},
+        notes=tuple(notes), samples=tuple(samples),
+    )  # fmt: skip
+
+
+def enumerated(
+    pair: Any, prompts: list[IntArray], drafter: Any, rule: Any, length: int, sampling: Sampling,
+    fault: Any, asked: Any,
+) -> AuditReport:  # fmt: skip
+    """Return the report on the computed law of our loop on tables."""
+    from specviz.core.tabular import TabularModel
+
+    if not isinstance(pair.target, TabularModel):
+        raise ValueError("method='enumeration' needs tables (sv.tabular): every way is run once")
+    if len(prompts) != 1:
+        raise ValueError("method='enumeration' takes one prompt")
+    prompt = prompts[0]
+    if fault is None:
+        law = enumerate_law(
+            pair, drafter, verify=rule, prompt=prompt, length=length, sampling=sampling
+        )
+    else:
+        from specviz.lossless.faults import faulty_law
+
+        law = faulty_law(pair, prompt, fault, gamma=drafter.gamma, length=length, sampling=sampling)
+    exact = target_law(pair, prompt=prompt, length=length, sampling=sampling)
+    return AuditReport(
+        f"{drafter.name} with {rule.name}", "enumeration", (), asked.tests.alpha,
+        asked.tests.margin, asked.tests.seed, exact_tv=total_variation(law, exact), length=length,
+    )  # fmt: skip

@@ -1,0 +1,170 @@
+"""Recorded texts as JSON lines: what any engine can write, and an audit read.
+
+One line per text::
+
+    {"prompt_ids": [1, 15, 27], "token_ids": [4, 8, 2],
+     "settings": {"temperature": 0.8, "top_k": 0, "top_p": 1.0}, "seed": 17}
+
+``token_ids`` are the emitted tokens without the prompt, the end token included where the text
+ended by itself. ``settings`` (sampling settings; null, or -1 for ``top_k``, means off) and ``seed``
+may be left out, other fields are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from specviz.core.contract import Sampling
+
+SETTINGS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+LARGEST_ID = 2**31
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One emitted text.
+
+    Parameters
+    ----------
+    prompt_ids, token_ids : tuple of int
+        The prompt, and what was emitted after it.
+    settings : mapping
+        What shaped the law, and anything else that is worth keeping.
+    seed : int or None
+        Seed of the call that drew it.
+    """
+
+    prompt_ids: tuple[int, ...]
+    token_ids: tuple[int, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+
+    def line(self) -> str:
+        """Return it as a line of JSON."""
+        row: dict[str, Any] = {
+            "prompt_ids": list(self.prompt_ids),
+            "token_ids": list(self.token_ids),
+            "settings": dict(self.settings),
+            "seed": self.seed,
+        }
+        return json.dumps(row, allow_nan=False)
+
+
+def sampling_of(settings: Mapping[str, Any]) -> Sampling:
+    """Return the sampling settings among recorded ones.
+
+    Examples
+    --------
+    >>> sampling_of({"temperature": 0.5, "top_k": -1, "engine": "mine"}).temperature
+    0.5
+    """
+    given = {name: settings[name] for name in SETTINGS if settings.get(name) is not None}
+    if given.get("top_k") == -1:
+        del given["top_k"]
+    return Sampling(**given)
+
+
+def read_jsonl(source: Any) -> list[Recorded]:
+    """Return the recorded texts of a file.
+
+    Parameters
+    ----------
+    source : str, Path or text file
+        A path, ``"-"`` for standard input, or an open file.
+
+    Raises
+    ------
+    ValueError
+        If a line is not such a record, naming the line and what is wrong; or there is none.
+    """
+    if source == "-":
+        return _records(sys.stdin, "standard input")
+    if isinstance(source, (str, Path)):
+        with Path(source).open(encoding="utf-8") as file:
+            return _records(file, f"{Path(source).name}")
+    return _records(source, "the file")
+
+
+def _records(lines: Iterable[str], where: str) -> list[Recorded]:
+    out: list[Recorded] = []
+    iterator: Iterator[str] = iter(lines)
+    number = 0
+    while True:
+        number += 1
+        try:
+            line = next(iterator)
+        except StopIteration:
+            break
+        except UnicodeDecodeError:
+            raise ValueError(f"{where}, line {number}: not UTF-8 text") from None
+        if line.strip():
+            try:
+                out.append(_record(json.loads(line)))
+            except (ValueError, TypeError, RecursionError) as error:
+                raise ValueError(f"{where}, line {number}: {_said(error)}") from None
+    if not out:
+        raise ValueError(f"{where} has no recorded text: one JSON object a line is needed")
+    return out
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"not JSON ({error.msg} at column {error.colno})"
+    return str(error) or type(error).__name__
+
+
+def _record(row: Any) -> Recorded:
+    if not isinstance(row, dict):
+        raise ValueError(
+            f"must be an object with prompt_ids and token_ids, got {type(row).__name__}"
+        )
+    settings = row.get("settings") or {}
+    if not isinstance(settings, dict):
+        raise ValueError(f"settings must be an object, got {type(settings).__name__}")
+    seed = row.get("seed")
+    seed = seed if isinstance(seed, int) and not isinstance(seed, bool) else None
+    prompt, tokens = (_ids(row, name) for name in ("prompt_ids", "token_ids"))
+    if not prompt:
+        raise ValueError("prompt_ids must hold at least one token id")
+    if not tokens:
+        raise ValueError("token_ids must hold at least one token id")
+    sampling_of(settings)
+    return Recorded(prompt, tokens, settings, seed)
+
+
+def _ids(row: Mapping[str, Any], name: str) -> tuple[int, ...]:
+    if name not in row:
+        raise ValueError(f"{name} is missing")
+    ids = row[name]
+    good = isinstance(ids, list) and all(
+        isinstance(i, int) and not isinstance(i, bool) and 0 <= i < LARGEST_ID for i in ids
+    )
+    if not good:
+        shown = repr(ids)
+        raise ValueError(
+            f"{name} must be a list of token ids, whole numbers from 0, "
+            f"got {shown if len(shown) <= 60 else shown[:59] + '…'}"
+        )
+    return tuple(ids)
+
+
+def write_jsonl(path: str | Path, records: Sequence[Recorded]) -> None:
+    """Write records so that the file is either the old one or the whole new one."""
+    place = Path(path)
+    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.writelines(record.line() + "\n" for record in records)
+        Path(name).replace(place)
+    except BaseException:
+        with suppress(OSError):
+            Path(name).unlink()
+        raise

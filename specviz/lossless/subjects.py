@@ -1,0 +1,248 @@
+"""What can be audited: our loop, a function, recorded texts; and how each comes to its texts."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from specviz.core.contract import IntArray, Sampling
+from specviz.lossless import judging
+from specviz.lossless.audit_report import AuditReport
+from specviz.lossless.conclusion import Settings
+from specviz.lossless.gathering import Drawer, checked_texts, gather
+from specviz.lossless.recorded import Recorded, read_jsonl, sampling_of
+from specviz.lossless.teacher import Against, against, checked_prompt
+
+LENGTH = 6
+"""Tokens per text that a function is asked for, where none is given."""
+
+SHORT = 16
+"""Texts up to this length are judged by every test, if there are many of one prompt."""
+
+MANY = 200
+"""So many texts of one prompt are many."""
+
+TWO_SAMPLES = 10_000
+"""Texts drawn from each side where nothing says how many."""
+
+CALL, OWN_CALL = 100, 1_000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an audit was asked, checked."""
+
+    tests: Settings
+    given: dict[str, Any]
+    n: int | None
+    effect: float | None
+    length: int | None
+    method: str
+    seed: int
+    path: Any
+    per_call: int | None
+    progress: bool
+    draft: Any = None
+
+
+def audit_own(
+    pair: Any, prompts: list[Any], asked: Asked, target: Any, end_ids: Any, drafter: Any,
+    gamma: Any, verify: Any, fault: Any,
+) -> AuditReport:  # fmt: skip
+    """Audit our own loop on a pair."""
+    from specviz.lossless.faults import get_fault
+    from specviz.lossless.own_loop import chosen, own_loop
+
+    fault = None if fault is None else get_fault(fault)
+    sampling = sampling_of(asked.given)
+    if fault is not None and not asked.given:
+        sampling = fault.sampling
+    held = against(pair if target is None else target, end_ids)
+    prompts_ids = _encoded(prompts, Against(pair.target, held.vocab_size, held.end_ids, pair))
+    used, rule = chosen(pair, drafter, gamma, verify, sampling, fault)
+    length = asked.length or used.gamma + 2
+    if asked.method == "enumeration":
+        return judging.enumerated(pair, prompts_ids, used, rule, length, sampling, fault, asked)
+    draft = asked.draft
+    if draft is None and used.name in ("draft_model", "tree"):
+        draft = pair.draft
+    asked = replace(asked, draft=draft, per_call=asked.per_call or OWN_CALL)
+    drawers = [
+        own_loop(pair, ids, length, used, rule, sampling, asked.seed, fault) for ids in prompts_ids
+    ]
+    report = _drawn(drawers, prompts_ids, asked, held, length, sampling)
+    if length <= used.gamma:
+        note = (
+            f"Texts of {length} tokens never reach past gamma = {used.gamma}: a wrong bonus token "
+            f"would not be seen."
+        )
+        report = replace(report, notes=(*report.notes, note))
+    return report
+
+
+def audit_function(subject: Any, prompts: list[Any], asked: Asked, held: Against) -> AuditReport:
+    """Audit a function ``(prompt_ids, n, seed)`` → n token sequences."""
+    sampling = sampling_of({**_settings_of(subject), **asked.given})
+    ids = _encoded(prompts, held)
+    asked = replace(asked, per_call=asked.per_call or CALL)
+    drawer = _drawer(subject, sampling)
+    return _drawn([drawer] * len(ids), ids, asked, held, asked.length or LENGTH, sampling)
+
+
+def _settings_of(subject: Any) -> dict[str, Any]:
+    settings = getattr(subject, "settings", None)
+    return dict(settings) if isinstance(settings, dict) else {}
+
+
+def _drawer(subject: Any, sampling: Sampling | None) -> Drawer:
+    name = str(getattr(subject, "name", getattr(subject, "__name__", type(subject).__name__)))
+    settings = {**_settings_of(subject), **({} if sampling is None else asdict(sampling))}
+    return Drawer(lambda ids, n, seed, first: subject(ids, n, seed), name, settings)
+
+
+def _encoded(prompts: list[Any], held: Against | None) -> list[IntArray]:
+    if not prompts:
+        raise ValueError("prompt is needed: the text to continue, or its token ids")
+    if held is None:
+        return [checked_prompt(prompt) for prompt in prompts]
+    return [held.encode(prompt) for prompt in prompts]
+
+
+def _drawn(
+    drawers: list[Drawer], prompts: list[IntArray], asked: Asked, held: Against, length: int,
+    sampling: Sampling,
+) -> AuditReport:  # fmt: skip
+    """Draw texts after every prompt, and judge them."""
+    method = asked.method
+    if method == "auto":
+        method = "battery" if length <= SHORT else "scores"
+    tests = replace(asked.tests, alpha=asked.tests.alpha / len(prompts))
+    groups: list[judging.Group] = []
+    notes: list[str] = []
+    for index, (drawer, ids) in enumerate(zip(drawers, prompts, strict=True)):
+        law = judging.PromptLaw(held, ids, length, sampling, asked.draft, asked.progress)
+        n = asked.n or (
+            judging.texts_needed(law, tests, asked.effect)
+            if method == "battery"
+            else judging.long_texts_needed(length, len(prompts), asked.tests, asked.effect)
+        )
+        got = gather(
+            drawer, ids, n, seed=asked.seed, prompt_index=index, length=length,
+            per_call=min(asked.per_call or CALL, n), vocab_size=held.vocab_size,
+            path=_numbered(asked.path, index), progress=asked.progress,
+        )  # fmt: skip
+        groups.append((law, got.records[:n]))
+        notes.extend(got.notes)
+    settings = dict(drawers[0].settings)
+    return judging.judged_against(drawers[0].name, method, groups, asked, settings, notes)
+
+
+def _numbered(path: Any, index: int) -> Path | None:
+    if path is None:
+        return None
+    place = Path(path)
+    return place if index == 0 else place.with_name(f"{place.stem}-{index}{place.suffix}")
+
+
+def audit_recorded(subject: Any, prompts: list[Any], asked: Asked, held: Against) -> AuditReport:
+    """Audit texts that exist already."""
+    records, name = _records_of(subject, prompts, asked.length, held)
+    groups = []
+    texts: dict[Any, list[Recorded]] = {}
+    for record in records:
+        sampling = sampling_of({**record.settings, **asked.given})
+        key = (record.prompt_ids, tuple(asdict(sampling).items()))
+        texts.setdefault(key, []).append(record)
+    for (ids, shaped), some in texts.items():
+        length = min(asked.length or 2**31, max(len(record.token_ids) for record in some))
+        prompt = held.encode(list(ids))
+        sampling = Sampling(**dict(shaped))
+        law = judging.PromptLaw(held, prompt, length, sampling, asked.draft, asked.progress)
+        groups.append((law, tuple(some[: asked.n])))
+    method = asked.method
+    if method == "auto":
+        short = all(len(some) >= MANY and law.length <= SHORT for law, some in groups)
+        method = "battery" if short else "scores"
+    settings = dict(asdict(groups[0][0].sampling)) if len(groups) == 1 else {"groups": len(groups)}
+    report = judging.judged_against(name, method, groups, asked, settings, [])
+    if report.exit_code != 1:
+        return report
+    note = (
+        "If another model, other weights, another prompt or other sampling settings than these "
+        "generated the texts, that alone explains it."
+    )
+    return replace(report, notes=(*report.notes, note))
+
+
+def _records_of(
+    subject: Any, prompts: list[Any], length: int | None, held: Against | None
+) -> tuple[list[Recorded], str]:
+    """Return recorded texts, and what to call them."""
+    if isinstance(subject, (str, Path)) or hasattr(subject, "readline"):
+        name = "recorded texts"
+        if isinstance(subject, (str, Path)) and subject != "-":
+            name = f"the texts in {Path(subject).name}"
+        return read_jsonl(subject), name
+    rows = subject if isinstance(subject, np.ndarray) else list(subject)
+    if len(rows) and all(isinstance(row, Recorded) for row in rows):
+        return list(rows), "recorded texts"
+    if len(rows) and all(hasattr(row, "prompt") and hasattr(row, "meta") for row in rows):
+        return [_of_trace(trace) for trace in rows], f"{len(rows)} traces"
+    if len(rows) == 0:
+        raise ValueError("subject is empty: at least one text is needed")
+    if len(prompts) != 1:
+        raise ValueError("prompt is needed: the one that all these sequences continue")
+    prompt = tuple(_encoded(prompts, held)[0].tolist())
+    size = None if held is None else held.vocab_size
+    try:
+        texts = checked_texts(rows, None, length, size)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"subject must hold token sequences: {error}") from None
+    return [Recorded(prompt, text) for text in texts], "recorded sequences"
+
+
+def _of_trace(trace: Any) -> Recorded:
+    tokens = tuple(int(token) for token in trace.tokens)
+    prompt = tuple(int(token) for token in trace.prompt)
+    settings = dict(trace.meta.get("sampling") or {})
+    return Recorded(prompt, tokens, settings, trace.meta.get("seed"))
+
+
+def audit_two_samples(
+    subject: Any, reference: Any, prompts: list[Any], asked: Asked, held: Against | None,
+    vocab_size: int | None, end_ids: Any,
+) -> AuditReport:  # fmt: skip
+    """Judge texts against texts of the same engine with speculation off."""
+    length = asked.length or (LENGTH if callable(subject) or callable(reference) else None)
+    if end_ids is None:
+        own = [getattr(side, "end_ids", frozenset()) for side in (subject, reference)]
+        end_ids = (own[0] | own[1]) or (None if held is None else held.end_ids)
+    sides: list[list[Recorded]] = []
+    notes: list[str] = []
+    names: list[str] = []
+    for side, what in enumerate((subject, reference)):
+        if callable(what):
+            ids = _encoded(prompts, held)
+            if len(ids) > 1:
+                raise ValueError("a two-sample test takes one prompt")
+            n = asked.n or judging.two_sample_needed(asked.tests, asked.effect, TWO_SAMPLES)
+            got = gather(
+                _drawer(what, None), ids[0], n, seed=asked.seed, prompt_index=side * 2**20,
+                per_call=min(asked.per_call or CALL, n), length=length,
+                path=_numbered(asked.path, side), progress=asked.progress,
+            )  # fmt: skip
+            sides.append(list(got.records[:n]))
+            notes.extend(got.notes)
+            names.append(_drawer(what, None).name)
+        else:
+            records, name = _records_of(what, prompts, length, held)
+            sides.append(records)
+            names.append(name)
+    return judging.judged_two(
+        names[0], sides, asked, notes, length,
+        vocab_size if vocab_size is not None else None if held is None else held.vocab_size,
+        end_ids or (),
+    )  # fmt: skip

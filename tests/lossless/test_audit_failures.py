@@ -1,0 +1,193 @@
+"""Audits of samplers that fail, are interrupted, or return nonsense; and wrong arguments."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import specviz as sv
+from specviz.core.tabular import TabularModel, TabularPair
+from specviz.lossless import AuditError, Verdict, read_jsonl
+
+PROMPT = [0]
+COIN = TabularModel([0.5, 0.3, 0.2])
+PAIR = TabularPair(COIN, TabularModel([0.2, 0.3, 0.5]))
+
+
+def draws(prompt: Any, n: int, seed: int) -> Any:
+    return np.random.default_rng(seed).choice(3, size=(n, 3), p=[0.5, 0.3, 0.2])
+
+
+class Failing:
+    """Raises on a later call."""
+
+    name = "failing"
+
+    def __init__(self, after: int, error: BaseException) -> None:
+        self.left, self.error, self.calls = after, error, 0
+
+    def __call__(self, prompt: Any, n: int, seed: int) -> Any:
+        if self.calls >= self.left:
+            raise self.error
+        self.calls += 1
+        return draws(prompt, n, seed)
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
+def test_what_came_before_a_failure_is_judged(error: BaseException) -> None:
+    failing = Failing(1500, error)
+    report = sv.audit(failing, PROMPT, target=PAIR, n=2000, length=3, per_call=1)
+    assert report.verdict is Verdict.NO_DISCREPANCY_FOUND
+    assert report.report.n == 1500
+    assert "failed on call 1500" in report.text
+    assert ("disk full" in report.text) == isinstance(error, OSError)
+
+
+def test_a_failure_before_anything_is_known_is_an_error() -> None:
+    with pytest.raises(AuditError, match="failing failed on call 2, after 20 texts: OSError: no"):
+        sv.audit(Failing(2, OSError("no")), PROMPT, target=PAIR, n=2000, length=3, per_call=10)
+    with pytest.raises(KeyboardInterrupt):
+        sv.audit(Failing(2, KeyboardInterrupt()), PROMPT, target=PAIR, n=2000, per_call=10)
+
+
+def test_an_audit_goes_on_where_it_ended(tmp_path: Path) -> None:
+    place = tmp_path / "texts.jsonl"
+    settings: dict[str, Any] = {"target": PAIR, "n": 1000, "length": 3, "path": place}
+    first = sv.audit(Failing(6, OSError("gone")), PROMPT, **settings)
+    assert first.report.n == 600
+    assert len(read_jsonl(place)) == 600
+    again = Failing(100, OSError())
+    second = sv.audit(again, PROMPT, **settings)
+    assert again.calls == 4
+    assert second.report.n == 1000
+    assert "600 of the texts were taken from an earlier" in second.text
+    whole = sv.audit(Failing(100, OSError()), PROMPT, target=PAIR, n=1000, length=3)
+    assert np.array_equal(second.samples[0].tokens, whole.samples[0].tokens)
+    assert list(tmp_path.iterdir()) == [place]  # nothing half-written is left
+
+
+def test_our_loop_goes_on_too(tmp_path: Path) -> None:
+    place = tmp_path / "texts.jsonl"
+    sv.audit(PAIR, PROMPT, n=1000, path=place)
+    more = sv.audit(PAIR, PROMPT, n=3000, path=place)
+    assert "1,000 of the texts were taken" in more.text
+    whole = sv.audit(PAIR, PROMPT, n=3000)
+    assert np.array_equal(more.samples[0].tokens, whole.samples[0].tokens)
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"), [({"seed": 1}, "seed"), ({"temperature": 0.5}, "settings")]
+)
+def test_the_file_of_another_audit_is_refused(
+    tmp_path: Path, changed: dict[str, Any], what: str
+) -> None:
+    place = tmp_path / "texts.jsonl"
+    sv.audit(draws, PROMPT, target=PAIR, n=200, length=3, path=place)
+    with pytest.raises(ValueError, match=f"holds another audit: its {what} differs"):
+        sv.audit(draws, PROMPT, target=PAIR, n=300, length=3, path=place, **changed)
+
+
+RETURNS = [
+    (lambda n: None, "returned NoneType, not a list"),
+    (lambda n: "text", "returned str, not a list"),
+    (lambda n: [[0, 1, 2]] * (n - 1), "returned 99 sequences where 100 were asked for"),
+    (lambda n: [[0.5, 1.0]] * n, "sequence 0 is not one list of token ids"),
+    (lambda n: [[0, 1, 2]] * (n - 1) + [[]], "sequence 99 is empty"),
+    (lambda n: [[0, 1, 7]] * n, "sequence 0 has id 7, outside the vocabulary of 3"),
+]
+
+
+@pytest.mark.parametrize(("rows", "message"), RETURNS, ids=[m for _, m in RETURNS])
+def test_what_is_no_text_is_said(rows: Any, message: str) -> None:
+    with pytest.raises(AuditError, match=message):
+        sv.audit(lambda prompt, n, seed: rows(n), PROMPT, target=PAIR, n=1000, length=3)
+
+
+def test_ragged_texts_that_did_not_end_are_refused() -> None:
+    with pytest.raises(ValueError, match="1 tokens where 3 are needed, and does not end with"):
+        sv.audit([[0, 1, 2], [1]] * 300, PROMPT, target=PAIR, method="battery")
+
+
+def test_nan_laws_are_refused() -> None:
+    class Bad(TabularModel):
+        def session(self, vocab_size: int | None = None) -> Any:
+            session = super().session(vocab_size)
+            inner = session.verify
+
+            def verify(pending: Any, draft: Any) -> Any:
+                rows = inner(pending, draft)
+                rows[0, 0] = np.nan
+                return rows
+
+            session.verify = verify  # type: ignore[method-assign]
+            return session
+
+    with pytest.raises(ValueError, match="token 0 is NaN"):
+        sv.audit(draws, PROMPT, target=Bad([0.5, 0.3, 0.2]), n=300, length=3)
+
+
+ARGUMENTS: list[tuple[Any, dict[str, Any], str]] = [
+    (PAIR, {}, "prompt is needed"),
+    (draws, {"prompt": PROMPT}, "target is needed"),
+    (draws, {"prompt": PROMPT, "target": PAIR, "n": 0}, "n must be a whole number >= 1"),
+    (draws, {"prompt": PROMPT, "target": PAIR, "length": 1.5}, "length must be a whole number"),
+    (draws, {"prompt": PROMPT, "target": PAIR, "alpha": 0}, "alpha must lie between 0 and 1"),
+    (draws, {"prompt": PROMPT, "target": PAIR, "margin": -1}, "margin must be"),
+    (draws, {"prompt": PROMPT, "target": PAIR, "effect": 2}, "effect must be"),
+    (draws, {"prompt": PROMPT, "target": PAIR, "method": "hope"}, "method must be one of"),
+    (draws, {"prompt": PROMPT, "target": PAIR, "temperature": -1}, "temperature must be"),
+    (draws, {"prompt": PROMPT, "target": PAIR, "gamma": 2}, "are for our own loop"),
+    (draws, {"prompt": PROMPT, "prompts": [PROMPT], "target": PAIR}, "not both"),
+    (draws, {"prompt": [9], "target": PAIR}, "prompt has ids outside"),
+    (draws, {"prompt": PROMPT, "target": PAIR, "seed": -1}, "seed must be"),
+    (draws, {"prompt": PROMPT, "method": "two_sample"}, "needs reference="),
+    (PAIR, {"prompt": PROMPT, "reference": draws}, "audit it without reference="),
+    (PAIR, {"prompt": PROMPT, "fault": "no such"}, "fault must be one of"),
+    (PAIR, {"prompt": PROMPT, "fault": "no_draw", "verify": "block"}, "leave drafter and verify"),
+    ([], {"prompt": PROMPT, "target": PAIR}, "subject is empty"),
+    ([[0, 1]], {"target": PAIR}, "prompt is needed"),
+    ([[0, 9]], {"prompt": PROMPT, "target": PAIR}, "has id 9, outside the vocabulary of 3"),
+]
+
+
+@pytest.mark.parametrize(
+    ("subject", "arguments", "message"), ARGUMENTS, ids=[m for *_, m in ARGUMENTS]
+)
+def test_wrong_arguments_are_one_sentence(
+    subject: Any, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises((ValueError, TypeError), match=message) as raised:
+        sv.audit(subject, **arguments)
+    assert "\n" not in str(raised.value)
+
+
+GOOD = {"prompt_ids": [0], "token_ids": [1, 2]}
+LINES = [
+    ("", "has no recorded text"),
+    ("{", "line 1: not JSON"),
+    ("[1]", "line 1: must be an object"),
+    (json.dumps({"prompt_ids": [0]}), "line 1: token_ids is missing"),
+    (json.dumps({**GOOD, "token_ids": "ab"}), "line 1: token_ids must be a list of token ids"),
+    (json.dumps({**GOOD, "token_ids": [1, -1]}), "line 1: token_ids must be a list of token ids"),
+    (json.dumps({**GOOD, "token_ids": [True]}), "line 1: token_ids must be a list of token ids"),
+    (json.dumps({**GOOD, "prompt_ids": []}), "line 1: prompt_ids must hold at least one"),
+    (json.dumps({**GOOD, "settings": [1]}), "line 1: settings must be an object"),
+    (json.dumps({**GOOD, "settings": {"top_p": 7}}), "line 1: top_p must be"),
+    (json.dumps(GOOD) + "\n\n{]", "line 3: not JSON"),
+    ("[" * 100_000, "line 1: "),
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), LINES, ids=[m + str(i) for i, (_, m) in enumerate(LINES)]
+)
+def test_a_wrong_line_is_named(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as raised:
+        sv.audit(io.StringIO(text), target=PAIR)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 300
