@@ -24,7 +24,7 @@ from specviz.drafters.eagle_growth import (
     grow_sampled,
     grow_top,
 )
-from specviz.drafters.medusa import capture_from
+from specviz.drafters.medusa import capture_from, name_of
 from specviz.drafters.topology import Topology, check_room, check_trees, checked_topology
 from specviz.models.heads import EagleCache, EagleHead, load_heads
 
@@ -59,7 +59,7 @@ class Eagle:
     Examples
     --------
     >>> Eagle(gamma=3).settings()
-    {'name': 'eagle', 'gamma': 3, 'tree': None, 'choose': 'sampled'}
+    {'name': 'eagle', 'heads': 'bundled', 'gamma': 3, 'tree': None, 'choose': 'sampled'}
     """
 
     name = "eagle"
@@ -170,7 +170,13 @@ class Eagle:
             tree = asdict(self.tree)
         elif self.tree is not None:
             tree = [list(path) for path in self.tree.paths]
-        return {"name": self.name, "gamma": self._gamma, "tree": tree, "choose": self.choose}
+        return {
+            "name": self.name,
+            "heads": name_of(self.heads),
+            "gamma": self._gamma,
+            "tree": tree,
+            "choose": self.choose,
+        }
 
 
 __all__ = ["DynamicTree", "Eagle"]

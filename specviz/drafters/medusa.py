@@ -7,7 +7,9 @@ one pass. Every choice is deterministic, so every node has a one-hot law.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -143,7 +145,8 @@ class Medusa:
 
     def settings(self) -> dict[str, Any]:
         """Return what a trace says of this drafter."""
-        return {"name": self.name, "tree": [list(path) for path in self._shape().paths]}
+        tree = [list(path) for path in self._shape().paths]
+        return {"name": self.name, "heads": name_of(self.heads), "tree": tree}
 
 
 def one_hot_draft(tokens: Sequence[int], parent: Sequence[int], vocab_size: int) -> Draft:
@@ -151,6 +154,13 @@ def one_hot_draft(tokens: Sequence[int], parent: Sequence[int], vocab_size: int)
     ids, above = np.asarray(tokens, dtype=np.int64), np.asarray(parent, dtype=np.int64)
     none = np.zeros((0, vocab_size))
     return Draft(ids, above, none, np.full(len(ids), -1, dtype=np.int64))
+
+
+def name_of(heads: Any) -> str:
+    """Return what to call heads in a trace: of a folder only its name."""
+    if heads is None:
+        return "bundled"
+    return Path(heads).name if isinstance(heads, (str, os.PathLike)) else "in memory"
 
 
 def capture_from(target: Any, layers: tuple[int, ...]) -> None:

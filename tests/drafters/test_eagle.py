@@ -56,6 +56,17 @@ def test_the_trace_of_a_sampled_run_can_be_checked(shape: dict[str, Any]) -> Non
     assert len(trace.rounds) < 40
 
 
+def test_the_head_keeps_up_while_another_drafter_proposes() -> None:
+    pair = tiny_pair()
+    drafter = sv.Combined(sv.PromptLookup(gamma=3, min_ngram=1), Eagle(eagle_for(pair), gamma=2))
+    options = {"max_new_tokens": 40, "seed": 3, "temperature": 0}
+    trace = sv.generate(pair, PROMPT * 3, drafter=drafter, **options)
+    plain = sv.generate(pair, PROMPT * 3, gamma=0, **options)
+    assert trace.tokens.tolist() == plain.tokens.tolist()
+    assert trace.check().ok
+    assert {len(round.nodes) for round in trace.rounds} >= {2, 3}
+
+
 def begun(pair: Any, drafter: Eagle, text: list[int]) -> HFTarget:
     """A target that has read all of ``text`` but its last token, and a drafter that knows it."""
     target = HFTarget(pair.target)

@@ -115,7 +115,9 @@ def fit(
             value = loss(ids.to(device), features.to(device))
         value.backward()
         steady = int(plan.steady * plan.steps)
-        factor = warmup_stable_decay(now_facts["step"], plan.warmup, steady, plan.steps - steady)
+        factor = warmup_stable_decay(
+            now_facts["step"], min(plan.warmup, 1 + plan.steps // 10), steady, plan.steps - steady
+        )
         optimiser.step(factor)
         now_facts["step"] += 1
         now = time.monotonic()
