@@ -218,7 +218,7 @@ def audit_two_samples(
     """Judge texts against texts of the same engine with speculation off."""
     length = asked.length or (LENGTH if callable(subject) or callable(reference) else None)
     if end_ids is None:
-        own = [getattr(side, "end_ids", frozenset()) for side in (subject, reference)]
+        own: list[Any] = [getattr(side, "end_ids", frozenset()) for side in (subject, reference)]
         end_ids = (own[0] | own[1]) or (None if held is None else held.end_ids)
     sides: list[list[Recorded]] = []
     notes: list[str] = []

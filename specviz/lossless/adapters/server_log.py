@@ -162,7 +162,7 @@ def read(source: Any) -> ServerLog:
 def _step(row: Mapping[str, Any]) -> Step:
     if not isinstance(row, dict):
         raise TypeError(f"got {type(row).__name__}")
-    row = {STEP_ALIASES.get(name, name): value for name, value in row.items()}
+    row = {STEP_ALIASES.get(str(name), str(name)): value for name, value in row.items()}
     for name in ("drafted", "accepted"):
         if name not in row:
             raise ValueError(f"{name} is missing")
