@@ -30,7 +30,7 @@ LOOKS = 800
 CEILING, BOTTOM = 1e4, 1e-3
 """Evidence is drawn up to so many times 1/alpha, and down to so little; lines run along there."""
 
-SHARES = (0.02, 0.1, 0.5)
+SHARES = (0.2, 0.5)
 """Cells that expect fewer than five in such a share of the samples are one cell for the p-value:
 the first share that leaves two cells or more."""
 
@@ -257,7 +257,8 @@ def _panel(ax: Axes, data: EvidenceData, colours: Palette, points: float) -> Non
     ax.set_ylim(_limits(float(data.against_e.min()), data.alpha))
     ax.text(
         0.99, line * 1.15, f"1/α = {line:g}", ha="right", va="bottom", color=colours.text,
-        fontsize=0.9 * points, transform=ax.get_yaxis_transform(),
+        fontsize=0.9 * points, transform=ax.get_yaxis_transform(), zorder=5,
+        bbox={"facecolor": colours.background, "edgecolor": "none", "alpha": 0.8, "pad": 1},
     )  # fmt: skip
     ax.set_xlabel("samples", color=colours.text, fontsize=points)
     ax.set_ylabel("evidence: 1/p and e", color=colours.text, fontsize=points)

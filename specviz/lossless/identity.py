@@ -65,6 +65,7 @@ class Identity:
         """Return token, kept, corrected, sum and p, the likeliest tokens first, then the rest."""
         order = np.argsort(-np.maximum(self.p, self.q), kind="stable")
         shown = order if len(order) <= ROWS + 1 else order[:ROWS]
+        shown = shown[np.argsort(-self.p[shown], kind="stable")]
         columns = (self.kept, self.corrected, self.total, self.p)
 
         def row(name: str, tokens: Any) -> tuple[str, float, float, float, float]:
