@@ -170,6 +170,8 @@ export function mountPlayer(el, data, model) {
     setAttr(root, "data-round", frame.round);
     setAttr(root, "data-phase", frame.phase);
     setAttr(root, "data-step", frame.step);
+    // at this pace nobody sees a transition, and each costs a layer of its own
+    setAttr(root, "data-fast", (state.playing && state.speed > 4) || null);
   }
 
   /** @param {number} step */

@@ -10,7 +10,7 @@ import { evidence, number } from "./words.js";
 /** @typedef {import("./frame.js").Frame} Frame */
 
 /** How many tokens of the past are in the page. */
-const WINDOW = 220;
+const WINDOW = 90;
 
 /** The mark of an emitted token. @param {number} kind */
 export function markOf(kind) {
