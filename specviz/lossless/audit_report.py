@@ -9,6 +9,7 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
+from specviz.lossless.recorded import plain_value
 from specviz.lossless.report import BatteryReport, Verdict
 from specviz.lossless.sample import Sample
 
@@ -139,7 +140,9 @@ class AuditReport:
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the report as strict JSON (no NaN, no Infinity)."""
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
+        return json.dumps(
+            self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False, default=plain_value
+        )
 
     def to_html(self) -> str:
         """Return the report as a page of its own: no script, no outside request."""
@@ -157,7 +160,7 @@ class AuditReport:
     def _asked(self) -> str:
         rows = {"method": self.method, "alpha": self.alpha, "margin": self.margin}
         rows |= {"seed": self.seed, **self.settings}
-        return json.dumps(rows, indent=2, ensure_ascii=False)
+        return json.dumps(rows, indent=2, ensure_ascii=False, default=plain_value)
 
     def __repr__(self) -> str:
         head = [f"{self.verdict.value}: audit of {self.subject}", *wrap(self.text, 88)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from specviz.core.contract import IntArray
-from specviz.lossless.recorded import Recorded, read_jsonl, write_jsonl
+from specviz.lossless.recorded import Recorded, plain_value, read_jsonl, write_jsonl
 from specviz.lossless.sample import END
 
 LEAST = 100
@@ -43,12 +44,15 @@ class Drawer:
         What is recorded with every text.
     seeded : bool
         Whether each call has a seed of its own; else texts are told apart by their index.
+    per_call : int, optional
+        How many texts are best drawn at a time.
     """
 
     draw: Callable[[IntArray, int, int, int], Any]
     name: str
     settings: Mapping[str, Any]
     seeded: bool = True
+    per_call: int | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +134,33 @@ def gather(
     return Gathered(tuple(records), tuple(notes))
 
 
+def gather_array(
+    drawer: Drawer, prompt: IntArray, n: int, *, seed: int, per_call: int, progress: bool
+) -> tuple[IntArray, tuple[str, ...]]:
+    """Return ``(n, length)`` texts of a drawer that hands out whole arrays, and notes.
+
+    An interrupt keeps what was drawn, from :data:`LEAST` texts on.
+    """
+    parts: list[IntArray] = []
+    drawn = 0
+    bar = tqdm(
+        total=n, desc=f"drawing from {drawer.name}", unit="text", delay=2, leave=False,
+        disable=not progress,
+    )  # fmt: skip
+    with bar:
+        while drawn < n:
+            try:
+                parts.append(drawer.draw(prompt, min(per_call, n - drawn), seed, drawn))
+            except KeyboardInterrupt:
+                if drawn < LEAST:
+                    raise
+                note = f"It was interrupted; the {drawn:,} texts drawn before are judged."
+                return np.concatenate(parts), (note,)
+            drawn += len(parts[-1])
+            bar.update(len(parts[-1]))
+    return np.concatenate(parts), ()
+
+
 def _why(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
@@ -174,12 +205,13 @@ def _resumed(
     records = read_jsonl(path)
     whole = len(records) // per_call * per_call
     ids = tuple(prompt.tolist())
+    ours_settings = json.loads(json.dumps(dict(drawer.settings), default=plain_value))
     for index, record in enumerate(records[:whole]):
         call = index // per_call
         wanted = call_seed(seed, prompt_index, call) if drawer.seeded else seed
         for name, ours, theirs in (
             ("prompt", ids, record.prompt_ids),
-            ("settings", dict(drawer.settings), dict(record.settings)),
+            ("settings", ours_settings, dict(record.settings)),
             ("seed", wanted, record.seed),
         ):
             if ours != theirs:

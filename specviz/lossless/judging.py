@@ -62,7 +62,7 @@ class PromptLaw:
         return ConditionalLaw(law, self.held.vocab_size, "draft")
 
 
-Group = tuple[PromptLaw, Sequence[Recorded]]
+Group = tuple[PromptLaw, Sequence[Recorded] | Sample]
 
 
 def texts_needed(law: PromptLaw, tests: Settings, effect: float | None) -> int:
@@ -105,11 +105,8 @@ def judged_against(
         reports.append(_scored(groups, tests, asked.progress))
     else:
         share = replace(tests, alpha=tests.alpha / len(groups))
-        for law, records in groups:
-            sample = Sample.of(
-                [record.token_ids for record in records], law.held.vocab_size,
-                end_ids=law.held.end_ids, length=law.length,
-            )  # fmt: skip
+        for law, texts in groups:
+            sample = texts if isinstance(texts, Sample) else _sample(law, texts)
             samples.append(sample)
             words = law.held.words(np.unique(sample.tokens))
             found = battery(
@@ -117,10 +114,17 @@ def judged_against(
                 effect=share.effect, seed=share.seed, words=words,
             )  # fmt: skip
             reports.append(found)
-    seeds = _seeds([record for _, records in groups for record in records])
+    seeds = _seeds([r for _, some in groups if not isinstance(some, Sample) for r in some])
     return AuditReport(
         subject, method, tuple(reports), tests.alpha, tests.margin, tests.seed,
         seeds=seeds, settings=settings, notes=tuple(notes), samples=tuple(samples),
+    )  # fmt: skip
+
+
+def _sample(law: PromptLaw, records: Sequence[Recorded]) -> Sample:
+    return Sample.of(
+        [record.token_ids for record in records], law.held.vocab_size,
+        end_ids=law.held.end_ids, length=law.length,
     )  # fmt: skip
 
 
@@ -138,6 +142,7 @@ def _scored(groups: Sequence[Group], tests: Settings, progress: bool) -> Battery
         total=total, desc="scoring", unit="text", delay=2, leave=False, disable=not progress
     ) as bar:
         for law, records in groups:
+            assert not isinstance(records, Sample)
             for record in records:
                 tokens = np.array(record.token_ids[: law.length], dtype=np.int64)
                 parts.append(teacher.score(law.prompt, tokens, law.sampling))

@@ -9,6 +9,7 @@ from specviz.core.contract import IntArray, Sampling
 from specviz.lossless.gathering import Drawer
 
 GAMMA = 4
+MANY_AT_ONCE, FEW_AT_ONCE = 200_000, 1_000
 
 
 def chosen(
@@ -59,19 +60,23 @@ def own_loop(
     name = f"{drafter.name} with {rule.name}"
     if fault is not None:
         name += f" and the fault {fault.name!r}"
-    many = _machine(pair, prompt, length, longest, drafter, rule, sampling, seed, fault)
+    many, per_call = _machine(pair, prompt, length, longest, drafter, rule, sampling, seed, fault)
 
     def draw(ids: IntArray, n: int, its_seed: int, first: int) -> Any:
         return many(n, first)
 
-    return Drawer(draw, name, settings, seeded=False)
+    return Drawer(draw, name, settings, seeded=False, per_call=per_call)
 
 
 def _machine(
     pair: Any, prompt: IntArray, length: int, longest: int, drafter: Any, rule: Any,
     sampling: Sampling, seed: int, fault: Any,
-) -> Any:  # fmt: skip
-    """Return (n, first) → texts, by the vectorised rounds where they are the same texts."""
+) -> tuple[Any, int]:  # fmt: skip
+    """Return what gives texts (n, first) and how many at a time.
+
+    The vectorised rounds are used where they give the same texts (tests/decoding/test_replicas.py
+    holds them to it, token for token).
+    """
     from specviz.core.rules import RULES
     from specviz.decoding.replicas import Replicas
     from specviz.decoding.side_by_side import SideBySide
@@ -87,7 +92,7 @@ def _machine(
             pair.target, pair.draft, prompt, pair.vocab_size, length=length, gamma=drafter.gamma,
             sampling=sampling, stop_ids=pair.stop_ids, max_new_tokens=longest,
         )  # fmt: skip
-        return lambda n, first: quick.draw(n, seed=seed, first=first)
+        return (lambda n, first: quick.draw(n, seed=seed, first=first)), MANY_AT_ONCE
     if fault is None:
         slow = Replicas(
             pair, prompt, length, drafter, rule,
@@ -100,4 +105,4 @@ def _machine(
             target_of=lambda target: broken_target(fault, target, sampling),
             draws_of=lambda draws: broken_draws(fault, draws),
         )  # fmt: skip
-    return lambda n, first: slow.draw(n, first, progress=False)
+    return (lambda n, first: slow.draw(n, first, progress=False)), FEW_AT_ONCE

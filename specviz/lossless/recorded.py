@@ -55,7 +55,14 @@ class Recorded:
             "settings": dict(self.settings),
             "seed": self.seed,
         }
-        return json.dumps(row, allow_nan=False)
+        return json.dumps(row, allow_nan=False, default=plain_value)
+
+
+def plain_value(value: Any) -> Any:
+    """Return numpy's numbers and arrays as JSON's, for ``json.dumps(default=…)``."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is no plain JSON value")
 
 
 def sampling_of(settings: Mapping[str, Any]) -> Sampling:

@@ -12,8 +12,9 @@ from specviz.core.contract import IntArray, Sampling
 from specviz.lossless import judging
 from specviz.lossless.audit_report import AuditReport
 from specviz.lossless.conclusion import Settings
-from specviz.lossless.gathering import Drawer, checked_texts, gather
+from specviz.lossless.gathering import Drawer, checked_texts, gather, gather_array
 from specviz.lossless.recorded import Recorded, read_jsonl, sampling_of
+from specviz.lossless.sample import Sample
 from specviz.lossless.teacher import Against, against, checked_prompt
 
 LENGTH = 6
@@ -28,7 +29,7 @@ MANY = 200
 TWO_SAMPLES = 10_000
 """Texts drawn from each side where nothing says how many."""
 
-CALL, OWN_CALL = 100, 1_000
+CALL = 100
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def audit_own(
     draft = asked.draft
     if draft is None and used.name in ("draft_model", "tree"):
         draft = pair.draft
-    asked = replace(asked, draft=draft, per_call=asked.per_call or OWN_CALL)
+    asked = replace(asked, draft=draft)
     drawers = [
         own_loop(pair, ids, length, used, rule, sampling, asked.seed, fault) for ids in prompts_ids
     ]
@@ -87,7 +88,6 @@ def audit_function(subject: Any, prompts: list[Any], asked: Asked, held: Against
     """Audit a function ``(prompt_ids, n, seed)`` → n token sequences."""
     sampling = sampling_of({**_settings_of(subject), **asked.given})
     ids = _encoded(prompts, held)
-    asked = replace(asked, per_call=asked.per_call or CALL)
     drawer = _drawer(subject, sampling)
     return _drawn([drawer] * len(ids), ids, asked, held, asked.length or LENGTH, sampling)
 
@@ -129,9 +129,17 @@ def _drawn(
             if method == "battery"
             else judging.long_texts_needed(length, len(prompts), asked.tests, asked.effect)
         )
+        per_call = min(asked.per_call or drawer.per_call or CALL, n)
+        if drawer.per_call is not None and asked.path is None and method == "battery":
+            tokens, said = gather_array(
+                drawer, ids, n, seed=asked.seed, per_call=per_call, progress=asked.progress
+            )
+            groups.append((law, Sample(tokens, held.vocab_size, held.end_ids)))
+            notes.extend(said)
+            continue
         got = gather(
             drawer, ids, n, seed=asked.seed, prompt_index=index, length=length,
-            per_call=min(asked.per_call or CALL, n), vocab_size=held.vocab_size,
+            per_call=per_call, vocab_size=held.vocab_size,
             path=_numbered(asked.path, index), progress=asked.progress,
         )  # fmt: skip
         groups.append((law, got.records[:n]))
