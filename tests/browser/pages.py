@@ -66,13 +66,13 @@ class Opened:
     @property
     def position(self) -> str:
         """Round and phase, as the player says."""
-        data = self.page.locator(".svp").evaluate("one => ({...one.dataset})")
+        data = self.page.locator(".svp").first.evaluate("one => ({...one.dataset})")
         return f"{data['round']} {data['phase']}"
 
     @property
     def step(self) -> int:
         """The number of the step."""
-        return int(self.page.locator(".svp").get_attribute("data-step"))
+        return int(self.page.locator(".svp").first.get_attribute("data-step"))
 
     def words(self, selector: str) -> str:
         """The words of an element."""

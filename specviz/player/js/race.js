@@ -55,7 +55,7 @@ function lane(data) {
       const fresh = [];
       for (; high < tokens; high++) {
         const kind = markOf(data.outKind[high]);
-        const piece = pieceText(data, high);
+        const piece = pieceText(data, high) + (/⏎(×[\d,]+)?$/.test(pieceText(data, high)) ? "\n" : "");
         fresh.push(h("span", { class: "svp-t" }, [
           piece.length > 1 && piece.startsWith(" ") ? " " : "",
           h("span", { class: "svp-w", "data-mark": kind, text: piece.length > 1 ? piece.replace(/^ /, "") : piece }),

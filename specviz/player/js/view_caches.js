@@ -76,7 +76,7 @@ export const cachesView = {
           const made = strip.cells(seen.slots.length);
           setStyle(strip.row, "--svp-n", String(Math.min(ACROSS, Math.max(8, seen.slots.length))));
           seen.slots.forEach((slot, i) => {
-            setText(made[i].text, trimmed(slot.text) || (slot.state === "empty" ? "" : "·"));
+            setText(made[i].text, slot.state === "empty" ? "" : trimmed(slot.text) || "·");
             setAttr(made[i].el, "data-state", slot.state);
           });
         }

@@ -85,9 +85,10 @@ function judged(data, frame) {
   const it = evidence(data, row);
   const token = quoted(it.text);
   if (!data.header.judged_by_u) return byToken(data, it, token, frame);
+  const who = laterSibling(data, frame) ? "what is left of the target's law after its siblings" : "the target";
   const gave = it.oneHot
-    ? `The draft proposed ${token} outright (q = 1), the target gives it ${number(it.p)}`
-    : `The draft gave ${token} ${number(it.q)}, the target ${number(it.p)}`;
+    ? `The draft proposed ${token} outright (q = 1), ${who} gives it ${number(it.p)}`
+    : `The draft gave ${token} ${number(it.q)}, ${who} ${number(it.p)}`;
   const chance = it.a >= 1 ? "so it is always kept" : `so it is kept with probability ${number(it.a)}`;
   if (frame.concealed) return `${gave}. Kept or rejected?`;
   const below = it.u < it.a;
@@ -104,6 +105,14 @@ function byToken(data, it, token, frame) {
   const own = it.own === NONE ? "" : tokenText(data, it.own);
   if (it.kept) return `The target's own token here is ${token} too (p = ${number(it.p)}): kept.`;
   return `The draft proposed ${token}; the target's own token here is ${own ? quoted(own) : "another one"}: rejected.`;
+}
+
+/** Whether a candidate for the same place was rejected before: p is then a residual. */
+function laterSibling(data, frame) {
+  const parent = data.node.parent[frame.first + frame.node];
+  for (let i = 0; i < frame.node; i++)
+    if (data.node.parent[frame.first + i] === parent && data.node.verdict[frame.first + i] === 2) return true;
+  return false;
 }
 
 function left(data, frame) {

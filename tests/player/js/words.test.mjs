@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { frameAt } from "../../../specviz/player/js/frame.js";
 import { caption, duration, number, quoted, spoken } from "../../../specviz/player/js/words.js";
-import { run, story } from "./handmade.mjs";
+import { run, story, tree } from "./handmade.mjs";
 
 const said = ({ data, time }, s, concealed) => caption(data, frameAt(data, time, s, concealed));
 
@@ -41,6 +41,11 @@ test("rules that compare tokens speak of the target's own token", () => {
 test("a block that was judged as a whole is not called below when it is not", () => {
   const made = run([{ nodes: [[" a", 1, 0.2, 0.5, 0.9]], closing: ".", kind: 2 }]);
   assert.match(said(made, 2), /block is judged as a whole: kept/);
+});
+
+test("a later sibling in a tree faces what is left of p, and the first does not", () => {
+  assert.match(said(tree(), 7), /“the” \.40, what is left of the target's law after its siblings \.60/);
+  assert.match(said(tree(), 6), /“a” \.50, the target \.20/);
 });
 
 test("a screen reader hears where one is", () => {

@@ -1,0 +1,121 @@
+"""The widget's loader in a real browser, with a stand-in for the notebook's model."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import specviz as sv
+from specviz.player.widget import Widget
+from tests.browser.pages import EXECUTABLE, FLAGS, Opened
+from tests.figures.runs import story
+from tests.player.runs import decoded
+
+pytestmark = pytest.mark.browser
+
+# A host such as JupyterLab: a model with bytes, two views of it, and a signal that ends one.
+HOST = """
+const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
+const said = JSON.parse(document.getElementById('values').textContent);
+const values = {...said, code: bytes(said.code), data: said.data.map(bytes)};
+const heard = [];
+window.saved = 0;
+window.model = {
+  get: (name) => values[name],
+  set(name, value) { if (values[name] === value) return; values[name] = value;
+    for (const [event, does] of [...heard]) if (event === `change:${name}`) does(value); },
+  save_changes() { window.saved++; },
+  on(event, does) { heard.push([event, does]); },
+  off(event, does) { const at = heard.findIndex(([e, d]) => e === event && d === does);
+    if (at >= 0) heard.splice(at, 1); },
+};
+window.listeners = () => heard.length;
+window.ends = [];
+for (const el of document.querySelectorAll('.host')) {
+  const end = new AbortController();
+  window.ends.push(end);
+  loader.render({ model: window.model, el, signal: end.signal });
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=EXECUTABLE, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+def hosted(widget: Widget, where: Path) -> Path:
+    values = {
+        name: getattr(widget, name)
+        for name in ("kind", "digest", "options", "step", "round")
+        if hasattr(widget, name)
+    }
+    values["code"] = base64.b64encode(widget.code).decode()
+    values["data"] = [base64.b64encode(run).decode() for run in widget.data]
+    told = json.dumps(values).replace("<", "\\u003c")
+    loader = str(widget._esm).replace("export default", "const loader =")
+    where.write_text(
+        f"<!DOCTYPE html><meta charset=utf-8><body><div class=host></div><div class=host></div>"
+        f"<script type=application/json id=values>{told}</script>"
+        f"<script type=module>{loader}\n{HOST}</script>",
+        "utf-8",
+    )
+    widget.close()
+    return where
+
+
+def test_two_views_follow_the_model_and_leave_nothing_behind(browser: Any, tmp_path: Path) -> None:
+    opened = Opened(browser, hosted(sv.play(story(), guided=True), tmp_path / "lab.html"))
+    page = opened.page
+    opened.until(lambda: page.locator(".svp-bar").count() == 2)
+
+    def steps() -> list[str]:
+        return page.locator(".svp").evaluate_all("all => all.map(one => one.dataset.step)")
+
+    opened.press("ArrowRight", "ArrowRight", "ArrowRight")
+    opened.until(lambda: steps() == ["3", "3"])  # the second view follows, through the model
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.saved") <= 3  # acts, not frames
+    assert page.evaluate("[model.get('step'), model.get('round')]") == [3, 0]
+    page.evaluate("model.set('round', 2)")
+    opened.until(lambda: opened.position == "2 verify")
+    page.evaluate("window.ends.forEach(end => end.abort())")
+    assert page.locator(".svp").count() == 0
+    assert page.evaluate("window.listeners()") == 0
+    assert opened.complaints == []
+    assert [url for url in opened.requests if not url.startswith(("file:", "blob:"))] == []
+
+
+def test_playing_sends_nothing_until_it_pauses(browser: Any, tmp_path: Path) -> None:
+    opened = Opened(browser, hosted(sv.play(decoded()), tmp_path / "lab.html"))
+    opened.page.locator("select").first.select_option("30")
+    opened.press(" ")
+    opened.until(lambda: opened.step > 20)
+    assert opened.page.evaluate("window.saved") == 0
+    opened.press(" ")
+    opened.until(lambda: opened.page.evaluate("window.saved") == 1)
+
+
+def test_a_race_runs_to_its_end(browser: Any, tmp_path: Path) -> None:
+    race = sv.race([decoded(), decoded(gamma=0)])
+    opened = Opened(browser, hosted(race, tmp_path / "race.html"))
+    racers = opened.page.locator(".svp-race").first.locator(".svp-racer")
+    assert racers.count() == 2
+    opened.press(*["ArrowRight"] * 50)
+    told = racers.all_inner_texts()
+    assert "target alone" in told[1]
+    opened.press("End")
+    assert "60 tokens" in racers.nth(0).inner_text()
+    assert "first:" in racers.nth(0).inner_text()
+    assert "After" in opened.page.locator('[data-testid="svp-live"]').first.text_content()
+    assert opened.complaints == []
