@@ -92,22 +92,23 @@ def gather(
     ValueError
         If the file at ``path`` belongs to another audit.
     """
-    calls = -(-n // per_call)
     records = _resumed(path, drawer, prompt, seed, prompt_index, per_call)
     notes: list[str] = []
     if records:
         notes.append(f"{len(records):,} of the texts were taken from an earlier, unfinished run.")
     saved = monotonic()
     bar = tqdm(
-        total=calls, initial=len(records) // per_call, desc=f"drawing from {drawer.name}",
-        unit="call", delay=2, leave=False, disable=not progress,
+        total=n, initial=len(records), desc=f"drawing from {drawer.name}", unit="text", delay=2,
+        leave=False, disable=not progress,
     )  # fmt: skip
     with bar:
-        for call in range(len(records) // per_call, calls):
+        while len(records) < n:
+            call = len(records) // per_call
             its_seed = call_seed(seed, prompt_index, call) if drawer.seeded else seed
+            count = per_call if drawer.seeded else min(per_call, n - len(records))
             try:
-                rows = drawer.draw(prompt, per_call, its_seed, call * per_call)
-                texts = checked_texts(rows, per_call, length, vocab_size)
+                rows = drawer.draw(prompt, count, its_seed, len(records))
+                texts = checked_texts(rows, count, length, vocab_size)
             except (Exception, KeyboardInterrupt) as error:
                 if path is not None and records:
                     write_jsonl(path, records)
@@ -125,7 +126,7 @@ def gather(
                 return Gathered(tuple(records), tuple(notes))
             ids = tuple(prompt.tolist())
             records.extend(Recorded(ids, text, drawer.settings, its_seed) for text in texts)
-            bar.update()
+            bar.update(count)
             if path is not None and monotonic() - saved > SAVE_EVERY:
                 write_jsonl(path, records)
                 saved = monotonic()
@@ -203,7 +204,7 @@ def _resumed(
     if path is None or not Path(path).exists():
         return []
     records = read_jsonl(path)
-    whole = len(records) // per_call * per_call
+    whole = len(records) // per_call * per_call if drawer.seeded else len(records)
     ids = tuple(prompt.tolist())
     ours_settings = json.loads(json.dumps(dict(drawer.settings), default=plain_value))
     for index, record in enumerate(records[:whole]):
