@@ -5,15 +5,15 @@ target's own first layers and head. The keys and values of those layers are the 
 its cache is shared: what a proposal left there stays, and verification only has to add the other
 layers. That is exact, because nothing is approximated: every token goes through every layer once.
 
-The model's own ``forward`` is used for either half. For the lower half its list of layers is
-cut short; for the upper half the first layers are stand-ins that hand on the states which the
-lower half ended with. The list is put back when the half is over, whatever happens.
+The model's own ``forward`` is used for either half, on a second set of the outer modules: in the
+lower half the list of layers is cut short; in the upper half the first layers are stand-ins that
+hand on the states which the lower half ended with. Parameters and layers are shared, and the model
+itself is never changed, so nothing need be put back, whatever happens, and others may go on
+using it meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 class Stack:
     """The parts of a Llama-like model: a stack of layers, then the norm before the head."""
 
-    base: nn.Module
     layers: nn.ModuleList
     norm: nn.Module
 
@@ -50,7 +49,7 @@ def stack_of(model: Any) -> Stack:
     layers, norm = getattr(base, "layers", None), getattr(base, "norm", None)
     head = model.get_output_embeddings()
     if isinstance(layers, nn.ModuleList) and isinstance(norm, nn.Module) and head is not None:
-        return Stack(base, layers, norm)
+        return Stack(layers, norm)
     kind = str(getattr(model.config, "model_type", type(model).__name__))
     raise UnsupportedModelError(
         f"model type {kind!r} cannot draft by early exit: it is not built like Llama (layers "
@@ -85,44 +84,87 @@ def check_exit(target: HFTarget, layer: int) -> None:
 class _HandOver(nn.Module):
     """Stands in for a layer that has run already: returns the states it left, whatever comes in."""
 
-    def __init__(self, states: Tensor) -> None:
+    states: Tensor | None = None
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor | None:
+        return self.states
+
+
+class _Seen(nn.Module):
+    """A norm that remembers what came in: the states of the last layer before it."""
+
+    states: Tensor | None = None
+
+    def __init__(self, norm: nn.Module) -> None:
         super().__init__()
-        self._states = states
+        self.norm = norm
 
-    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        return self._states
+    def forward(self, states: Tensor, *args: Any, **kwargs: Any) -> Any:
+        self.states = states
+        return self.norm(states, *args, **kwargs)
 
 
-@contextmanager
-def lower_half(stack: Stack, layer: int) -> Iterator[list[Tensor]]:
-    """Cut a model down to its first ``layer`` layers, norm and head.
+class Halves:
+    """A model cut in two after its first ``layer`` layers; the model itself stays whole.
 
-    Yields a list to which each pass appends the states ``(1, n, hidden)`` that the last of these
-    layers ended with, before the norm.
+    Parameters
+    ----------
+    model : PreTrainedModel
+        Built like Llama.
+    layer : int
+        How many layers the lower half has.
+
+    Raises
+    ------
+    UnsupportedModelError
+        See :func:`stack_of`.
     """
-    seen: list[Tensor] = []
-    hook = stack.norm.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
-    try:
-        stack.base.layers = nn.ModuleList(list(stack.layers)[:layer])
-        yield seen
-    finally:
-        stack.base.layers = stack.layers
-        hook.remove()
+
+    def __init__(self, model: Any, layer: int) -> None:
+        stack = stack_of(model)
+        layers = list(stack.layers)
+        self._seen, self._stand_in = _Seen(stack.norm), _HandOver()
+        self._lower = _sharing(model, nn.ModuleList(layers[:layer]), self._seen)
+        # Stand-ins keep the others at their places: some models look a mask up by place.
+        upper = nn.ModuleList([*[self._stand_in] * layer, *layers[layer:]])
+        self._upper = _sharing(model, upper, stack.norm)
+
+    def lower(self, arguments: dict[str, Any], *, head: bool) -> tuple[Tensor, Tensor]:
+        """Return (states before the norm ``(1, n, hidden)``, logits ``(n, vocab)`` of the exit).
+
+        Without ``head`` there are no rows of logits.
+        """
+        if head:
+            logits: Tensor = self._lower(**arguments).logits[0]
+        else:
+            arguments.pop("logits_to_keep", None)
+            self._lower.model(**arguments)
+        states, self._seen.states = self._seen.states, None
+        assert states is not None
+        return states, logits if head else states[0, :0]
+
+    def upper(self, arguments: dict[str, Any], states: Tensor) -> Tensor:
+        """Return logits ``(n, vocab)`` of the whole model, from the lower half's states."""
+        self._stand_in.states = states
+        try:
+            logits: Tensor = self._upper(**arguments).logits[0]
+        finally:
+            self._stand_in.states = None
+        return logits
 
 
-@contextmanager
-def upper_half(stack: Stack, layer: int, states: Tensor) -> Iterator[None]:
-    """Let a model begin after its first ``layer`` layers, with the states ``(1, n, hidden)``.
+def _sharing(model: Any, layers: nn.ModuleList, norm: nn.Module) -> Any:
+    """Return the model with other layers and another norm; everything else is the same object."""
+    base = _twin(model.model, layers=layers, norm=norm)
+    return _twin(model, model=base)
 
-    The stand-ins keep the others at their places: some models look a layer's mask up by its
-    place in the list.
-    """
-    stand_ins = [_HandOver(states)] * layer
-    try:
-        stack.base.layers = nn.ModuleList([*stand_ins, *list(stack.layers)[layer:]])
-        yield
-    finally:
-        stack.base.layers = stack.layers
+
+def _twin(module: nn.Module, **parts: nn.Module) -> Any:
+    other = object.__new__(type(module))
+    other.__dict__ = {**module.__dict__, "_modules": {**module._modules, **parts}}
+    # What wraps forward (accelerate does) is bound to the first module and would call its parts.
+    other.__dict__.pop("forward", None)
+    return other
 
 
 class HalfDone:
@@ -133,10 +175,11 @@ class HalfDone:
     """
 
     def __init__(self) -> None:
-        self._reset(0)
+        self.layer = 0
+        self._halves: Halves | None = None
+        self._reset()
 
-    def _reset(self, layer: int) -> None:
-        self.layer = layer
+    def _reset(self) -> None:
         self.tokens: IntArray = np.zeros(0, dtype=np.int64)
         self.states: Tensor | None = None
 
@@ -146,7 +189,7 @@ class HalfDone:
     def forget(self, target: HFTarget) -> None:
         """Take their rows, and any beyond what the session holds whole, out of the cache."""
         crop_to(target.cache, target.length)
-        self._reset(0)
+        self._reset()
 
     def exit_logits(self, target: HFTarget, fed: IntArray, layer: int) -> Tensor:
         """Return ``(1, rows of the head)``: what follows ``fed``, seen by the first layers only.
@@ -156,10 +199,10 @@ class HalfDone:
         ValueError, UnsupportedModelError
             See :func:`check_exit`.
         """
-        check_exit(target, layer)
-        if layer != self.layer:
+        if layer != self.layer or self._halves is None:
+            check_exit(target, layer)
             self.forget(target)
-            self.layer = layer
+            self._halves, self.layer = Halves(target.model, layer), layer
         self._agree_with(target, fed[:-1])
         none = Draft.empty(target.vocab_size)
         return self._run_lower(target, fed, len(fed), none, head=True)
@@ -176,12 +219,10 @@ class HalfDone:
         if len(self) < len(fed):  # usually by one: the last proposal was drawn, but not read
             self._run_lower(target, fed, pending, draft, head=False)
         arguments = forward_arguments(target, fed, pending, draft, masked=True)
-        assert self.states is not None
-        with upper_half(stack_of(target.model), self.layer, self.states):
-            out = target.model(**arguments)
-        self._reset(0)
-        logits: Tensor = out.logits[0, -(1 + len(draft)) :]
-        return logits
+        assert self.states is not None and self._halves is not None
+        logits = self._halves.upper(arguments, self.states)
+        self._reset()
+        return logits[-(1 + len(draft)) :]
 
     def _agree_with(self, target: HFTarget, fed: IntArray) -> None:
         """Forget from the first token on that is not the one in ``fed``."""
@@ -198,18 +239,12 @@ class HalfDone:
         self, target: HFTarget, fed: IntArray, pending: int, draft: Draft, *, head: bool
     ) -> Tensor:
         """Run the tokens of ``fed`` that are not half-done yet; return the last row of logits."""
-        stack, done = stack_of(target.model), len(self)
+        done = len(self)
         arguments = forward_arguments(
             target, fed, pending, draft, done=done, masked=not draft.is_chain
         )
-        with lower_half(stack, self.layer) as seen:
-            if head:
-                logits: Tensor = target.model(**arguments).logits[0, -1:]
-            else:  # only the states are wanted
-                arguments.pop("logits_to_keep", None)
-                stack.base(**arguments)
-                logits = seen[-1][0, :0]
-        new = seen[-1]
+        assert self._halves is not None
+        new, logits = self._halves.lower(arguments, head=head)
         self.states = new if self.states is None else torch.cat([self.states, new], dim=1)
         self.tokens = fed.copy()
-        return logits
+        return logits[-1:]

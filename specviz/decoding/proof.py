@@ -77,12 +77,12 @@ def exit_tried(target: HFTarget, layer: int) -> None:
     """
     known = _exits.setdefault(target.model, {})
     if layer not in known:
-        known[layer] = ""
+        why = ""
         if target.context_length is None or target.context_length >= len(TEXT) + 4:
-            known[layer], failure = _trial(target, _exit_differences(layer), _strictness(target))
-            if failure is not None:
-                del known[layer]  # the next attempt may go better
+            why, failure = _trial(target, _exit_differences(layer), _strictness(target))
+            if failure is not None:  # nothing is remembered: the next attempt may go better
                 raise failure
+        known[layer] = why
     target.begin()
     if known[layer]:
         raise UnsupportedModelError(

@@ -101,6 +101,7 @@ class HFTarget:
         self.known_ids = model.vocab_size if embeddings is None else len(embeddings)
         self.stand_in = min(model.eos_ids, default=0)
         self._layers: tuple[int, ...] = ()
+        self._half = HalfDone()
         self.begin()
         self.kind = tried(self)
         refuse(self.kind)
@@ -112,7 +113,7 @@ class HFTarget:
         self.features: torch.Tensor | None = None
         """``(kept, layers, hidden)``: see :meth:`capture`."""
         self.verified: Draft | None = None
-        self._half = HalfDone()
+        self._half.forget(self)
 
     def capture(self, layers: Sequence[int]) -> None:
         """Keep what these layers say of every token, for drafters that read it.
@@ -188,9 +189,11 @@ class HFTarget:
             halves is not the same as a pass.
         """
         check_exit(self, layer)
-        layers, self._layers = self._layers, ()
-        exit_tried(self, layer)
-        self._layers = layers
+        captured, self._layers = self._layers, ()  # a capture would have all layers run at once
+        try:
+            exit_tried(self, layer)
+        finally:
+            self._layers = captured
 
     @torch.inference_mode()
     def draft_step(self, tokens: IntArray, layer: int) -> NDArray[Any]:

@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from specviz.core.contract import Draft, IntArray
+from specviz.decoding import partial as module
 from specviz.decoding.target import HFTarget
 from specviz.models.model import Model
 
@@ -63,3 +65,11 @@ def counted(model: Model) -> Iterator[Counter[int]]:
     yield seen
     for hook in hooks:
         hook.remove()
+
+
+class LayerLeftOut(module.Halves):
+    """Wrong: the upper half begins one layer too late."""
+
+    def __init__(self, model: Any, layer: int) -> None:
+        super().__init__(model, layer)
+        self._upper.model.layers[layer] = self._stand_in

@@ -6,8 +6,7 @@ Each assertion has planted twins: the same check on a half made wrong in one way
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,18 @@ from specviz.decoding.target import HFTarget
 from specviz.models.model import Model
 
 from . import families as f
-from .halves import CHAIN, FAMILIES, NONE, PROMPT, TREE, counted, depth_of, expect_rows, model_of
+from .halves import (
+    CHAIN,
+    FAMILIES,
+    NONE,
+    PROMPT,
+    TREE,
+    LayerLeftOut,
+    counted,
+    depth_of,
+    expect_rows,
+    model_of,
+)
 
 every_family = pytest.mark.parametrize("family", FAMILIES)
 
@@ -161,6 +171,22 @@ def test_the_layers_that_drafted_are_not_run_by_the_other_half(
     assert seen == {2: 23}
 
 
+def test_others_see_the_whole_model_meanwhile(target: HFTarget, llama: Model) -> None:
+    """Nothing of the model is changed while half a pass runs: other threads may use it."""
+    wanted, seen = f.plain(llama, PROMPT), []
+
+    def look(*_: Any) -> None:
+        hook.remove()
+        seen.append((len(llama.model.model.layers), f.plain(llama, PROMPT)))
+
+    for step in (target.draft_step, lambda text, _: target.verify(text, NONE)):
+        hook = llama.model.model.layers[-1 if seen else 0].register_forward_pre_hook(look)
+        step(PROMPT, 1)
+    assert [depth for depth, _ in seen] == [3, 3]
+    for _, logits in seen:
+        np.testing.assert_allclose(logits, wanted, atol=1e-5)
+
+
 # The twins --------------------------------------------------------------------------------------
 
 
@@ -173,24 +199,16 @@ def must_fail(check: Callable[[], None]) -> None:
 def test_twin_the_states_are_handed_over_normed(
     model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    @contextmanager
-    def normed(stack: module.Stack, layer: int) -> Iterator[list[torch.Tensor]]:
-        seen: list[torch.Tensor] = []
-        hook = stack.norm.register_forward_hook(lambda _, args, out: seen.append(out))
-        stack.base.layers = torch.nn.ModuleList(list(stack.layers)[:layer])
-        yield seen
-        stack.base.layers = stack.layers
-        hook.remove()
+    def normed(self: Any, states: torch.Tensor) -> torch.Tensor:
+        self.states = self.norm(states)
+        return self.states
 
-    monkeypatch.setattr(module, "lower_half", normed)
+    monkeypatch.setattr(module._Seen, "forward", normed)
     must_fail(lambda: walk(model, 1))
 
 
 def test_twin_a_layer_is_left_out(llama: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = module.upper_half
-    monkeypatch.setattr(
-        module, "upper_half", lambda stack, layer, states: right(stack, layer + 1, states)
-    )
+    monkeypatch.setattr(module, "Halves", LayerLeftOut)
     must_fail(lambda: walk(llama, 1))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import gc
 import weakref
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,7 @@ from specviz.decoding.target import HFTarget
 from specviz.models.model import Model
 
 from . import families as f
-from .halves import CHAIN, FAMILIES, NONE, PROMPT, counted, expect_rows, model_of
+from .halves import CHAIN, FAMILIES, NONE, PROMPT, LayerLeftOut, counted, expect_rows, model_of
 
 
 @pytest.fixture
@@ -60,7 +59,7 @@ def test_an_interrupt_leaves_model_and_session_as_they_were(
         assert inner.layers is layers and len(inner.layers) == 3
         assert llama.model.config.to_dict() == config
         assert [name for name, _ in llama.model.named_modules()] == names
-        assert not inner.norm._forward_pre_hooks
+        assert not inner.norm._forward_pre_hooks and not inner.norm._forward_hooks
         assert target.length == held(target.cache) == 10
     expect_rows(llama, PROMPT, CHAIN, target.verify(PROMPT[10:], CHAIN))
 
@@ -115,10 +114,7 @@ def test_attention_without_masks_is_refused(llama: Model) -> None:
 
 
 def test_twin_found_in_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = module.upper_half
-    monkeypatch.setattr(
-        module, "upper_half", lambda stack, layer, states: right(stack, layer + 1, states)
-    )
+    monkeypatch.setattr(module, "Halves", LayerLeftOut)
     model, _ = FAMILIES["llama"]()
     target = HFTarget(model)
     with pytest.raises(UnsupportedModelError, match="early exit: in a trial, logits of two halves"):
@@ -131,15 +127,25 @@ def test_twin_found_in_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     HFTarget(model).open_exit(1)
 
 
-def test_a_trial_that_raises_is_held_again(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [Stopped, KeyboardInterrupt])
+def test_a_trial_that_is_broken_off_is_held_again(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, _ = FAMILIES["llama"]()
     target = HFTarget(model)
+    target.capture([2])
+    broken: list[int] = []
 
-    def failing(*_: object) -> Sequence[object]:
-        raise Stopped
+    def failing(*_: object) -> None:
+        broken.append(1)
+        raise error
 
-    monkeypatch.setattr(module, "stack_of", lambda _: failing())
-    with pytest.raises(Stopped):
-        target.open_exit(1)
+    monkeypatch.setattr(module.Halves, "upper", failing)
+    for _ in range(2):
+        with pytest.raises(error):
+            target.open_exit(1)
+    assert len(broken) == 2
     monkeypatch.undo()
     target.open_exit(1)
+    target.verify(PROMPT, NONE)
+    assert target.features is not None and target.features.shape[1] == 1, "still captured"
