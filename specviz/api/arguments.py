@@ -104,7 +104,7 @@ def choose_drafter(pair: Any, drafter: Any, gamma: Any, rule: Rule) -> Drafter:
         if coupled != (getattr(drafter, "noise", "draft") == "target"):
             raise ValueError(
                 "verify='coupled' and DraftModel(noise='target') belong together: the draft must "
-                "race with the target's noise, and only this rule is exact when it does"
+                "race with the noise of the target's own draws, and the rule must look at them"
             )
         if getattr(drafter, "trees", False) and not rule.trees:
             raise ValueError(

@@ -31,7 +31,7 @@ def record(trace: Trace, happened: Happened, rule: Rule, draws: Sampler) -> tupl
     closing = _closing_values(trace.k, happened)
     if trace.full_vocab:
         nodes |= {"full_p": judged, "full_q": used}
-        closing |= {"full_closing": happened.verdict.law}
+        closing |= {"full_closing": closing_law(happened)}
     return closing, nodes
 
 
@@ -49,6 +49,20 @@ def laws_in_question(draft: Draft, p: FloatArray) -> tuple[FloatArray, FloatArra
             if child != draft.children(node)[-1]:
                 law = residual(law, used[child])
     return judged, used
+
+
+def closing_law(happened: Happened) -> FloatArray:
+    """Return the law that the closing token should come from.
+
+    A correction's is the rule's own (what is left of p). A bonus or plain token's is the target's
+    row as it stands, so that a rule that drew it from elsewhere is seen to.
+    """
+    path = happened.verdict.path
+    last = path[-1] if path else ROOT
+    if happened.draft.children(last):
+        return happened.verdict.law
+    law: FloatArray = happened.p[last + 1]
+    return law
 
 
 def _node_values(
@@ -105,7 +119,7 @@ def _node_values(
 
 def _closing_values(k: int, happened: Happened) -> dict[str, Any]:
     draft, verdict = happened.draft, happened.verdict
-    law, token = verdict.law, verdict.token
+    law, token = closing_law(happened), verdict.token
     out: dict[str, Any] = _blank(ROUNDS, 1, k)
     last = verdict.path[-1] if verdict.path else ROOT
     kind = CORRECTION if draft.children(last) else BONUS

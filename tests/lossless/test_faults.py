@@ -146,6 +146,8 @@ def battery_verdict(
 SHOWN_BY_THE_RECORD = [
     "resample_from_p",
     "residual_absolute_difference",
+    "bonus_from_the_draft",
+    "bonus_one_early",
     "always_accept",
     "ratio_upside_down",
     "greedy_draft_soft_q",
