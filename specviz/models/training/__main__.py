@@ -56,6 +56,8 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--corpus", type=Path, required=True)
     check.add_argument("--models", type=Path, required=True, help="has target/ and draft/")
     check.add_argument("--windows", type=int, default=32)
+    cards = commands.add_parser("cards", help="write the cards again from measured.json")
+    cards.add_argument("--models", type=Path, required=True)
     return parser
 
 
@@ -70,16 +72,9 @@ def _export(args: argparse.Namespace) -> None:
         export(model, args.corpus / "tokenizer", staging / name)
     measured = measure(staging / "target", staging / "draft", args.corpus, windows=args.windows)
     measured["training"] = {"target": target_facts, "draft": draft_facts}
-    measured["configs"] = {
-        name: {**model.config.to_dict(), "parameters": model.num_parameters()}
-        for name, model in models.items()
-    }
-    (staging / "target" / "README.md").write_text(card.target_card(measured))
-    (staging / "draft" / "README.md").write_text(card.draft_card(measured))
-    measured["configs"] = {
-        name: {"parameters": values["parameters"]} for name, values in measured["configs"].items()
-    }
+    measured["parameters"] = {name: model.num_parameters() for name, model in models.items()}
     (staging / "measured.json").write_text(json.dumps(measured, indent=1) + "\n")
+    card.write_cards(staging)
     for name in models:
         replace_directory(staging / name, args.out / name)
     (staging / "measured.json").replace(args.out / "measured.json")
@@ -104,6 +99,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         launch(args.workers, distil, args.corpus, args.target_run, args.run, draft_plan)
     elif args.command == "export":
         _export(args)
+    elif args.command == "cards":
+        card.write_cards(args.models)
     else:
         result = measure(
             args.models / "target", args.models / "draft", args.corpus, windows=args.windows

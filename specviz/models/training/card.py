@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 _HEADER = """---
@@ -22,9 +24,9 @@ Apache-2.0 | {stories} |
 | records | small structured records from this repository's own grammar \
 (`models/training/records.py`) | Apache-2.0 | {records} |
 
-No data about real people, nothing from the web. Held out: stories and records from seeds that
-training never used (they measure how well the grammar was learned, not how far it carries); the
-last fortieth of each novel.
+The people in stories and records are invented; nothing comes from the web. Held out: stories and
+records from seeds that training never used (they measure how well the grammar was learned, not
+how far it carries); the last fortieth of each novel.
 """
 
 _MAKE = """## Make it again
@@ -37,10 +39,9 @@ very bits: compilers and thread timing round differently.
 _LIMITS = """## Limits
 
 Made to show and test speculative decoding, for nothing else. It writes stories of the kinds its
-grammar knows, fluent Austen-like nonsense, and records whose facts are invented. It knows no
-facts, follows no instructions and understands only English of these kinds. The prose part was
-read several times in training, so it may repeat phrases of the novels. Contexts longer than
-{context} tokens were never seen.
+grammar knows, Austen-like nonsense with words of its own, and records that do not always add up.
+It knows no facts, follows no instructions and understands only English of these kinds. It may
+repeat phrases of the novels. Contexts longer than {context} tokens were never seen.
 """
 
 
@@ -96,8 +97,8 @@ def target_card(measured: dict[str, Any]) -> str:
     Parameters
     ----------
     measured
-        What ``measure`` returned, with ``training`` (facts of the run) and ``configs`` added by
-        the export command.
+        What ``measure`` returned, with ``training`` (facts of the run), and ``configs`` (each
+        model's configuration with its number of ``parameters``).
     """
     facts, config = measured["training"]["target"], measured["configs"]["target"]
     rows = {
@@ -107,6 +108,9 @@ def target_card(measured: dict[str, Any]) -> str:
     first = next(iter(measured["corpus"].values()))
     exits = [key for key in first if key.startswith("exit_") and not key.endswith("top1")]
     stable = facts["decay_start"] if facts["decay_start"] is not None else facts["step"]
+    lengths = ", then ".join(
+        f"{steps:,} on windows of {context} tokens" for context, steps in facts["contexts"].items()
+    )
     shares = facts["settings"]["shares"]
     lines = [
         _HEADER,
@@ -120,8 +124,9 @@ def target_card(measured: dict[str, Any]) -> str:
         "",
         f"{facts['tokens']:,} tokens in {facts['step']:,} steps of "
         f"{facts['settings']['tokens_per_step']:,} ({stable:,} at a constant rate, "
-        f"{facts['step'] - stable:,} of cooldown), {facts['seconds'] / 60:.0f} minutes on two "
-        "shared CPU cores; Muon and AdamW, bfloat16. Besides the next-token loss, exits after "
+        f"{facts['step'] - stable:,} of cooldown; {lengths}), "
+        f"{facts['seconds'] / 60:.0f} minutes on two shared "
+        "CPU cores; Muon and AdamW, bfloat16. Besides the next-token loss, exits after "
         "layer 4 and after layers 2, 6, 8 and 12 in turn learn the final law with small weights.",
         "",
         "## Measured",
@@ -183,3 +188,21 @@ def draft_card(measured: dict[str, Any]) -> str:
         _MAKE,
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def write_cards(place: Path) -> None:
+    """Write ``README.md`` into the two directories of ``place`` from its ``measured.json``.
+
+    Parameters
+    ----------
+    place
+        Has ``target/config.json``, ``draft/config.json`` and ``measured.json``.
+    """
+    measured = json.loads((place / "measured.json").read_text())
+    measured["configs"] = {
+        name: json.loads((place / name / "config.json").read_text())
+        | {"parameters": measured["parameters"][name]}
+        for name in ("target", "draft")
+    }
+    (place / "target" / "README.md").write_text(target_card(measured))
+    (place / "draft" / "README.md").write_text(draft_card(measured))

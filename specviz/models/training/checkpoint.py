@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -37,3 +38,10 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         facts = json.loads(file.metadata()["facts"])
         names = file.keys()
         return {name: file.get_tensor(name) for name in names}, facts
+
+
+@torch.no_grad()
+def restore(model: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Copy a checkpoint's weights (names with ``model.`` before them) into ``model``."""
+    for name, parameter in model.named_parameters():
+        parameter.copy_(tensors[f"model.{name}"])

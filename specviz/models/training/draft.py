@@ -33,7 +33,7 @@ from specviz.models.training.network import block, build, compiled_block, hidden
 from specviz.models.training.optimizers import Optimiser, warmup_stable_decay
 from specviz.models.training.parallel import Workers
 from specviz.models.training.sampling import continue_texts
-from specviz.models.training.target import COOLED, STABLE, Settings, restore
+from specviz.models.training.target import COOLED, STABLE, Settings
 
 DRAFT = "draft.safetensors"
 PROMPT = 12
@@ -59,7 +59,7 @@ def load_target(run: Path) -> tuple[LlamaForCausalLM, dict[str, Any]]:
     path = run / (COOLED if (run / COOLED).is_file() else STABLE)
     tensors, facts = checkpoint.load(path)
     model = Settings(**facts["settings"]).build()
-    restore(model, tensors)
+    checkpoint.restore(model, tensors)
     return model.eval().requires_grad_(False), facts
 
 
@@ -67,7 +67,7 @@ def load_draft(run: Path) -> tuple[LlamaForCausalLM, dict[str, Any]]:
     """Return the draft of a run and its facts."""
     tensors, facts = checkpoint.load(run / DRAFT)
     model = build(**facts["shape"])
-    restore(model, tensors)
+    checkpoint.restore(model, tensors)
     return model.eval(), facts
 
 
@@ -170,7 +170,7 @@ def _start(target: LlamaForCausalLM, plan: DraftPlan) -> tuple[LlamaForCausalLM,
     }  # fmt: skip
     draft = build(**shape)
     if plan.start is not None:
-        restore(draft, checkpoint.load(plan.start / DRAFT)[0])
+        checkpoint.restore(draft, checkpoint.load(plan.start / DRAFT)[0])
         return draft, shape
     draft.model.embed_tokens.load_state_dict(target.model.embed_tokens.state_dict())
     draft.model.norm.load_state_dict(target.model.norm.state_dict())
@@ -215,7 +215,7 @@ def distil(workers: Workers, corpus: Path, target_run: Path, folder: Path, plan:
     path = folder / DRAFT
     if path.is_file():
         tensors, facts = checkpoint.load(path)
-        restore(draft, tensors)
+        checkpoint.restore(draft, tensors)
         optimiser.load(tensors)
     share = plan.rows // world
     run, score = (compiled_block(), compiled_divergence()) if plan.compile else (block, divergence)

@@ -158,14 +158,14 @@ class Run:
         self.workers, self.folder, self.plan = workers, folder, plan
         self.facts: dict[str, Any] = {
             "step": 0, "rows": 0, "tokens": 0, "seconds": 0.0, "decay_start": None,
-            "decay_steps": 0, "settings": asdict(settings),
+            "decay_steps": 0, "contexts": {}, "settings": asdict(settings),
         }  # fmt: skip
         tensors = self._find()
         self.settings = Settings(**self.facts["settings"])
         self.model = self.settings.build()
         self.optimiser = Optimiser(self.model, workers)
         if tensors:
-            restore(self.model, tensors)
+            checkpoint.restore(self.model, tensors)
             self.optimiser.load(tensors)
         self.mixture = Mixture(
             load_domains(corpus, "train"), self.settings.shares, self.settings.seed
@@ -241,14 +241,9 @@ class Run:
         facts["step"] += 1
         facts["rows"] += self.rows
         facts["tokens"] += self.rows * plan.context
+        steps, key = facts["contexts"], str(plan.context)
+        steps[key] = steps.get(key, 0) + 1
         return extra[:3], bool(extra[3] > 0)
-
-
-def restore(model: LlamaForCausalLM, tensors: dict[str, Tensor]) -> None:
-    """Copy a checkpoint's weights into ``model``."""
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(tensors[f"model.{name}"])
 
 
 def train(workers: Workers, corpus: Path, folder: Path, settings: Settings, plan: Plan) -> None:

@@ -267,6 +267,7 @@ def test_training_learns_and_cools_down_beside_the_stable_checkpoint(
     train(Workers(), corpus, run, TINY, replace(PLAN, cooldown=6))  # goes on, and ends
     facts = checkpoint.load(run / COOLED)[1]
     assert (facts["step"], facts["decay_start"], facts["decay_steps"]) == (36, 30, 6)
+    assert facts["contexts"] == {"32": 36}
     assert (run / STABLE).read_bytes() == before
     losses_ = curve(run)
     assert losses_[36] < losses_[1] - 0.3
@@ -497,6 +498,7 @@ def test_cards_take_numbers_from_the_measurement() -> None:
         "training": {
             "target": {
                 "tokens": 1_000_000, "step": 400, "decay_start": 300, "seconds": 600.0,
+                "contexts": {"77": 400},
                 "settings": {"tokens_per_step": 2500, "shares": SHARES},
             },
             "draft": {
