@@ -1,0 +1,173 @@
+"""Every drafter on the bundled pair: equal texts, exact laws, the lossy one shown to be so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+import specviz as sv
+from specviz.api import arguments
+from specviz.core.contract import Draft, Sampling
+from specviz.core.rejection import rejection
+from specviz.core.rules import RULES, Rule, ratio
+from specviz.decoding.distributions import laws
+from specviz.decoding.target import HFTarget
+from specviz.lossless import enumerate_law, total_variation
+from tests.bundled.prompts import NOVELS, PROMPTS, RECORDS, STORIES
+from tests.lossless.chisquare import p_value, power
+
+DRAFTERS: dict[str, Callable[[], Any]] = {
+    "draft model": lambda: sv.DraftModel(4),
+    "early exit": lambda: sv.EarlyExit(4, 4),
+    "int8 draft": lambda: sv.Quantized(4),
+    "int8 target": lambda: sv.Quantized(4, of="target"),
+    "prompt lookup": lambda: sv.PromptLookup(5),
+    "lookup, else draft": lambda: sv.Combined(sv.PromptLookup(5, min_ngram=2), sv.DraftModel(3)),
+    "tree without replacement": lambda: sv.Tree((3, 2, 1)),
+    "tree with replacement": lambda: sv.Tree((3, 2, 1), kind="with_replacement"),
+    "tree of the most likely": lambda: sv.Tree((3, 2, 1), kind="top_k"),
+}
+every_drafter = pytest.mark.parametrize("name", DRAFTERS)
+TOP_3 = Sampling(top_k=3)
+
+
+def run(pair: sv.Pair, prompt: str, length: int, **how: Any) -> sv.Trace:
+    return sv.generate(pair, prompt, max_new_tokens=length, progress=False, **how)
+
+
+# Equal texts ------------------------------------------------------------------------------------
+
+
+def check_texts(pair: sv.Pair, name: str, prompt: str, length: int) -> None:
+    plain = run(pair, prompt, length, gamma=0, temperature=0)
+    greedy = run(pair, prompt, length, drafter=DRAFTERS[name](), temperature=0)
+    assert greedy.tokens.tolist() == plain.tokens.tolist()
+    own = run(pair, prompt, length, gamma=0, seed=9)
+    match = run(pair, prompt, length, drafter=DRAFTERS[name](), verify="match", seed=9)
+    assert match.tokens.tolist() == own.tokens.tolist()
+    drawn = run(pair, prompt, length, drafter=DRAFTERS[name](), seed=9)
+    assert all(trace.check().ok for trace in (greedy, match, drawn))
+
+
+@every_drafter
+def test_greedy_and_match_give_the_targets_text(pair: sv.Pair, name: str) -> None:
+    check_texts(pair, name, RECORDS[0], 40)
+
+
+@pytest.mark.slow
+@every_drafter
+@pytest.mark.parametrize("prompt", [STORIES[0], NOVELS[0], RECORDS[1]])
+def test_greedy_and_match_over_300_tokens(pair: sv.Pair, name: str, prompt: str) -> None:
+    check_texts(pair, name, prompt, 300)
+
+
+# The law ----------------------------------------------------------------------------------------
+
+
+def too_willing(p: Any, q: Any, x: int) -> float:
+    """Wrong: the square root of the acceptance probability."""
+    return ratio(p, q, x) ** 0.5
+
+
+WILLING = replace(RULES["rejection"], verify=partial(rejection, chance=too_willing))
+
+SHORT: dict[str, Callable[[], Any]] = {
+    **DRAFTERS,
+    "draft model": lambda: sv.DraftModel(1),
+    "early exit": lambda: sv.EarlyExit(4, 1),
+    "int8 draft": lambda: sv.Quantized(1),
+    "int8 target": lambda: sv.Quantized(1, of="target", bits=2),  # in 8 bits it hardly ever errs
+    "prompt lookup": lambda: sv.PromptLookup(1),
+    "lookup, else draft": lambda: sv.Combined(sv.PromptLookup(1, min_ngram=2), sv.DraftModel(1)),
+    "tree without replacement": lambda: sv.Tree((2,)),
+    "tree with replacement": lambda: sv.Tree((2,), kind="with_replacement"),
+    "tree of the most likely": lambda: sv.Tree((2,), kind="top_k"),
+}
+
+
+@pytest.fixture(scope="module")
+def prompt(pair: sv.Pair) -> list[int]:
+    """The prompt after which target and draft differ most."""
+
+    def differ(ids: Any) -> float:
+        p, q = (
+            laws(HFTarget(m).verify(ids, Draft.empty(pair.vocab_size)), TOP_3)[0]
+            for m in (pair.target, pair.draft)
+        )
+        return float(abs(p - q).sum())
+
+    ids: list[int] = max((pair.encode(text) for text in PROMPTS), key=differ).tolist()
+    return [*ids, *ids[-2:]]  # its last two tokens have been seen before: something to look up
+
+
+@pytest.fixture(scope="module")
+def law(pair: sv.Pair, prompt: list[int]) -> dict[tuple[int, ...], float]:
+    return sv.lossless.target_law(pair, prompt=prompt, length=2, sampling=TOP_3)
+
+
+def induced(pair: sv.Pair, drafter: Any, rule: str | Rule, prompt: list[int]) -> Any:
+    return enumerate_law(
+        pair,
+        drafter,
+        verify=rule,
+        prompt=prompt,
+        length=2,
+        sampling=TOP_3,  # type: ignore[arg-type]
+    )
+
+
+@every_drafter
+def test_the_law_of_two_tokens_by_enumeration(
+    pair: sv.Pair, name: str, prompt: list[int], law: dict[tuple[int, ...], float]
+) -> None:
+    drafter = SHORT[name]()
+    assert total_variation(induced(pair, drafter, "rejection", prompt), law) < 1e-5  # float32
+    assert total_variation(induced(pair, drafter, WILLING, prompt), law) > 1e-3
+
+
+@pytest.mark.slow
+def test_chi_square_of_early_exit(
+    pair: sv.Pair, prompt: list[int], law: dict[tuple[int, ...], float]
+) -> None:
+    n, drafter = 300, sv.EarlyExit(2, 1)
+    wrong = induced(pair, drafter, WILLING, prompt)
+    assert power(law, wrong, n, 1e-3) > 0.99
+
+    def drawn(rule: Rule) -> list[tuple[int, ...]]:
+        return [
+            tuple(sv.generate(pair, prompt, drafter=drafter, verify=rule, max_new_tokens=2, seed=3,
+                              sequence=i, top_k=3, progress=False).tokens.tolist())
+            for i in range(n)
+        ]  # fmt: skip
+
+    assert p_value(drawn(RULES["rejection"]), law) > 0.01
+    assert p_value(drawn(WILLING), law) < 1e-3
+
+
+# The lossy one ----------------------------------------------------------------------------------
+
+
+class Unprojected(sv.KVProjection):
+    """The twin: the same drafter, but the target keeps its own keys and values."""
+
+    def _project(self, end: int) -> None:
+        pass
+
+
+def test_projected_keys_and_values_are_shown_not_to_be_lossless(
+    pair: sv.Pair, prompt: list[int], law: dict[tuple[int, ...], float],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    lossy = sv.KVProjection(1)
+    assert total_variation(induced(pair, lossy, "rejection", prompt), law) > 0.05
+    assert lossy.projection is not None
+    twin = Unprojected(1, projection=lossy.projection)
+    assert total_variation(induced(pair, twin, "rejection", prompt), law) < 1e-5
+    monkeypatch.setattr(arguments, "_WARNED", {"kv_projection"})
+    trace = run(pair, STORIES[0], 30, drafter=lossy)
+    assert trace.check().ok and trace.meta["lossless"] is False
+    assert 0 < lossy.projection.explained < 1
