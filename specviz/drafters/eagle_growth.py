@@ -95,7 +95,7 @@ class Growth:
         assert first + count == len(text) - 1, "a feature for every token but the last"
         device = features.device
         following = torch.as_tensor(text[first + 1 :], device=device)  # (count,)
-        x = self.head.mixed(self.head.fused(features), self.embedding(following))
+        x = self.head.fused(features) + self.head.embedded(following, self.embedding)
         positions = torch.arange(first, first + count, device=device)
         back = positions[:, None] - torch.arange(first + count, device=device)  # (count, all)
         visible = (back >= 0) & (back < self.head.config.window)
@@ -133,7 +133,7 @@ class Growth:
         fused = torch.stack([self._outputs[self.parent[node]] for node in new])
         device = fused.device
         ids = torch.as_tensor([self.tokens[node] for node in new], device=device)
-        x = self.head.mixed(self.head.continued(fused), self.embedding(ids))
+        x = self.head.continued(fused) + self.head.embedded(ids, self.embedding)
         visible = torch.zeros(len(new), before + len(new), dtype=torch.bool, device=device)
         window = self.head.config.window
         for row, (node, path) in enumerate(zip(new, paths, strict=True)):
@@ -146,8 +146,8 @@ class Growth:
 
     def logits(self, nodes: list[int]) -> tuple[Any, list[Any] | None]:
         """Return logits ``(m, vocab)`` after each node, and what each follows if that matters."""
-        states = self.head.readout(torch.stack([self._outputs[node] for node in nodes]))
-        rows = self.output(states).double().cpu().numpy()
+        states = torch.stack([self._outputs[node] for node in nodes])
+        rows = self.head.logits(states, self.output).double().cpu().numpy()
         if self.context.sampling.repetition_penalty == 1:
             return rows, None
         text = self.context.tokens

@@ -111,10 +111,10 @@ def alone(pair: Any, drafter: Eagle, text: list[int], path: tuple[int, ...]) -> 
         output = torch.zeros(1)
         for t, token in enumerate([*text[1:], *path]):
             source = fused[t : t + 1] if t < len(fused) else head.continued(output)
-            embedded = model.get_input_embeddings()(torch.tensor([token]))
+            embedded = head.embedded(torch.tensor([token]), model.get_input_embeddings())
             visible = torch.ones(1, t + 1, dtype=torch.bool)
-            output = head(head.mixed(source, embedded), torch.tensor([t]), visible, cache)
-        return model.lm_head(head.readout(output))[0].double().numpy()
+            output = head(source + embedded, torch.tensor([t]), visible, cache)
+        return head.logits(output, model.lm_head)[0].double().numpy()
 
 
 def test_the_window_limits_what_the_head_looks_back_on() -> None:

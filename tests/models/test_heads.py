@@ -43,6 +43,25 @@ def test_saved_heads_come_back(kind: str, tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "a").iterdir()] == [kind]  # no scratch left
 
 
+def test_large_matrices_are_stored_in_eight_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("specviz.models.heads.files.LARGE", 1023)
+    pair = tiny_pair()
+    head = eagle_for(pair, own_vocabulary=True)
+    save_heads(head, tmp_path / "eagle", "")
+    stored = load_file(tmp_path / "eagle" / "model.safetensors")
+    assert stored["vocabulary.weight"].dtype == torch.int8
+    assert stored["up_proj.weight"].dtype == torch.float16
+    again = load_heads(tmp_path / "eagle", pair, "eagle")
+    for name, weight in head.state_dict().items():
+        off = (again.state_dict()[name] - weight).abs()
+        largest = weight.abs().amax(-1, keepdim=True)
+        assert (
+            off <= largest * (0.51 / 127 if weight.numel() > 1023 and weight.dim() == 2 else 0.001)
+        ).all(), name
+
+
 def test_saving_again_replaces_the_folder_and_a_failure_leaves_it(tmp_path: Path) -> None:
     pair, place = tiny_pair(), tmp_path / "heads"
     save_heads(medusa_for(pair), place, "first")

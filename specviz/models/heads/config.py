@@ -92,6 +92,9 @@ class EagleConfig:
         How many of its own roll-out steps it was trained on.
     window : int
         How many positions, its own included, it looks back on: as many as in training.
+    own_vocabulary : bool
+        Whether it has an embedding of its own, which is its output head too, as a draft model
+        has. Without one it reads the target's embedding and speaks through the target's head.
     target, fingerprint
         As in :class:`MedusaConfig`.
 
@@ -113,6 +116,7 @@ class EagleConfig:
     features: bool = True
     steps: int = 1
     window: int = 256
+    own_vocabulary: bool = False
     target: str = "unknown"
     fingerprint: tuple[float, ...] = ()
 
@@ -135,8 +139,9 @@ class EagleConfig:
             value = getattr(self, name)
             if not isinstance(value, (int, float)) or not 0 < value < 1e12:
                 raise HeadsError(f"{name} must be a positive number, got {value!r}")
-        if not isinstance(self.features, bool):
-            raise HeadsError(f"features must be true or false, got {self.features!r}")
+        for name in ("features", "own_vocabulary"):
+            if not isinstance(getattr(self, name), bool):
+                raise HeadsError(f"{name} must be true or false, got {getattr(self, name)!r}")
 
 
 HeadConfig = MedusaConfig | EagleConfig

@@ -10,6 +10,7 @@ a raw feature would drown the embedding.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -72,8 +73,14 @@ class EagleHead(nn.Module):
             return layer
 
         self.fuse = linear(len(config.layers) * width, width)
-        self.embed = linear(width, width)
-        self.embed.weight.data = 0.5 * torch.eye(width)
+        self.gain = nn.Parameter(torch.ones(width))
+        self.vocabulary: nn.Embedding | None = None
+        if config.own_vocabulary:
+            self.vocabulary = nn.Embedding(config.vocab_size, width)
+            nn.init.normal_(self.vocabulary.weight, std=0.02)
+        else:
+            self.embed = linear(width, width)
+            self.embed.weight.data = 0.5 * torch.eye(width)
         self.q_proj, self.o_proj = linear(width, own), linear(own, width)
         self.k_proj, self.v_proj = linear(width, shared), linear(width, shared)
         self.gate_proj, self.up_proj = linear(width, inner), linear(width, inner)
@@ -94,11 +101,13 @@ class EagleHead(nn.Module):
 
     def continued(self, output: Tensor) -> Tensor:
         """Return what stands in for the fused features where only the head's output is known."""
-        return self.normed(output) if self.config.features else torch.zeros_like(output)
+        return self.gain * (self.normed(output) if self.config.features else 0.0 * output)
 
-    def mixed(self, fused: Tensor, embedding: Tensor) -> Tensor:
-        """Return the layer's input from fused features and the next token's embedding."""
-        return fused + self.embed(self.normed(embedding))
+    def embedded(self, ids: Tensor, embedding: Any) -> Tensor:
+        """Return what the layer reads of tokens; ``embedding`` is the target's."""
+        if self.vocabulary is not None:
+            return self.vocabulary(ids)
+        return self.embed(self.normed(embedding(ids).to(self.embed.weight.dtype)))
 
     def heads_of(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return rotated queries and keys, and values, each ``(..., heads, time, head_dim)``."""
@@ -116,9 +125,13 @@ class EagleHead(nn.Module):
         h = self.normed(x, self.mlp_norm)
         return x + self.down_proj(F.silu(self.gate_proj(h)) * self.up_proj(h))
 
-    def readout(self, output: Tensor) -> Tensor:
-        """Return what the target's own output head is to read."""
-        return self.normed(output, self.final_norm)
+    def logits(self, output: Tensor, head: Any) -> Tensor:
+        """Return draft logits ``(..., vocab)``; ``head`` is the target's own output head."""
+        state = self.normed(output, self.final_norm)
+        if self.vocabulary is not None:
+            return F.linear(state, self.vocabulary.weight)
+        logits: Tensor = head(state.to(head.weight.dtype))
+        return logits
 
     def forward(self, x: Tensor, positions: Tensor, visible: Tensor, cache: EagleCache) -> Tensor:
         """Run the layer on ``n`` entries of one text, adding them to the cache.
@@ -126,7 +139,7 @@ class EagleHead(nn.Module):
         Parameters
         ----------
         x : Tensor
-            ``(n, hidden)`` from :meth:`mixed`.
+            ``(n, hidden)``: features fused or continued, plus the next token embedded.
         positions : Tensor
             ``(n,)`` of the features; nodes of a tree count by depth.
         visible : Tensor
@@ -137,7 +150,7 @@ class EagleHead(nn.Module):
         Returns
         -------
         Tensor
-            ``(n, hidden)``, for :meth:`readout` and :meth:`continued`.
+            ``(n, hidden)``, for :meth:`logits` and :meth:`continued`.
         """
         config = self.config
         cos, sin = rotation(positions, config.head_dim, config.rope_theta, x.dtype)

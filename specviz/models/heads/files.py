@@ -30,6 +30,7 @@ from specviz.models.load import bundled
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 LARGEST_CONFIG = 1 << 20
+LARGE = 1 << 17
 TRAINING = "specviz train heads makes heads for a target of your own"
 
 Heads = MedusaHeads | EagleHead
@@ -47,7 +48,10 @@ def save_heads(
     *,
     measured: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write heads as a folder, whole or not at all; weights in float16.
+    """Write heads as a folder, whole or not at all.
+
+    Weights are float16; matrices of more than ``LARGE`` entries are int8 with a scale for each
+    row, which is half the size and measures the same.
 
     Parameters
     ----------
@@ -70,12 +74,12 @@ def save_heads(
     for name, tensor in state.items():
         if not bool((tensor.abs() <= torch.finfo(torch.float16).max).all()):
             raise ValueError(f"{name} has values outside float16 (or not numbers)")
-    half = {name: tensor.detach().cpu().half().contiguous() for name, tensor in state.items()}
+    packed = _packed(state)
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}-") as scratch:
         fresh, old = Path(scratch) / "new", Path(scratch) / "old"
         fresh.mkdir()
-        save_file(half, fresh / WEIGHTS, metadata={"format": "pt"})
+        save_file(packed, fresh / WEIGHTS, metadata={"format": "pt"})
         facts = {**to_json(heads.config), "measured": _rounded(measured or {})}
         (fresh / CONFIG).write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
         (fresh / CARD).write_text(card, "utf-8")
@@ -83,6 +87,31 @@ def save_heads(
             place.replace(old)
         fresh.replace(place)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _packed(state: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return what is stored: float16, or int8 and ``<name>.scale``, float16 ``(rows, 1)``."""
+    packed = {}
+    for name, tensor in state.items():
+        weight = tensor.detach().cpu().float()
+        if weight.dim() == 2 and weight.numel() > LARGE:
+            scale = (weight.abs().amax(1, keepdim=True) / 127).half().clamp_min(1e-7)
+            packed[f"{name}.scale"] = scale
+            packed[name] = (weight / scale.float()).round().clamp(-127, 127).to(torch.int8)
+        else:
+            packed[name] = weight.half().contiguous()
+    return packed
+
+
+def _unpacked(packed: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Return float32 weights."""
+    state = {}
+    for name, tensor in packed.items():
+        if name.endswith(".scale") and name.removesuffix(".scale") in packed:
+            continue
+        scale = packed.get(f"{name}.scale")
+        state[name] = tensor.float() if scale is None else tensor.float() * scale.float()
+    return state
 
 
 def _rounded(value: Any) -> Any:
@@ -195,8 +224,8 @@ def _read_weights(heads: Heads, path: Path, label: str) -> None:
     if not path.is_file():
         raise HeadsError(f"{label}: there is no {WEIGHTS}; heads are read from safetensors only")
     try:
-        state = load_file(path)
-    except (SafetensorError, OSError) as error:
+        state = _unpacked(load_file(path))
+    except (SafetensorError, OSError, RuntimeError) as error:
         raise HeadsError(f"{label}: {WEIGHTS} cannot be read: {error}") from None
     wanted = {name: tuple(tensor.shape) for name, tensor in heads.state_dict().items()}
     given = {name: tuple(tensor.shape) for name, tensor in state.items()}
@@ -208,4 +237,4 @@ def _read_weights(heads: Heads, path: Path, label: str) -> None:
         )
     if not all(bool(torch.isfinite(tensor).all()) for tensor in state.values()):
         raise HeadsError(f"{label}: {WEIGHTS} holds values that are not finite numbers")
-    heads.load_state_dict({name: tensor.float() for name, tensor in state.items()}, assign=True)
+    heads.load_state_dict(state, assign=True)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from specviz.models.heads.config import EagleConfig, fingerprint
 from specviz.models.heads.eagle import EagleHead, rotation
-from specviz.models.training.head_loop import Loss, divergence, log_laws, logits_of
+from specviz.models.training.head_loop import Loss, divergence, log_laws
 from specviz.models.training.measure import overlap
 
 DECAY = 0.9
@@ -24,7 +24,13 @@ STEPS = 4
 
 
 def eagle_config(
-    target: Any, layers: tuple[int, ...], *, steps: int = STEPS, window: int, features: bool = True
+    target: Any,
+    layers: tuple[int, ...],
+    *,
+    steps: int = STEPS,
+    window: int,
+    features: bool = True,
+    own_vocabulary: bool = False,
 ) -> EagleConfig:
     """Return the shape of a head whose layer is of the size of the target's own.
 
@@ -40,6 +46,8 @@ def eagle_config(
         Positions in its training rows.
     features : bool
         False for the ablation.
+    own_vocabulary : bool
+        Whether it gets an embedding of its own.
     """
     shape = target.model.config.get_text_config()
     heads = int(shape.num_attention_heads)
@@ -59,9 +67,44 @@ def eagle_config(
         features=features,
         steps=steps,
         window=window,
+        own_vocabulary=own_vocabulary,
         target=target.name,
         fingerprint=fingerprint(target.model.get_input_embeddings().weight),
     )
+
+
+def start_from_draft(head: EagleHead, draft: Any) -> None:
+    """Make a head with a vocabulary of its own say exactly what a one-layer draft says.
+
+    The features start with no weight, so training can only add what they know. The draft must be
+    Llama-like and have the head's sizes, and its embedding is its output head.
+
+    Raises
+    ------
+    ValueError
+        If it is not of that shape.
+    """
+    layers = draft.model.layers
+    own = head.vocabulary
+    same = own is not None and own.weight.shape == draft.lm_head.weight.shape
+    if not same or own is None or len(layers) != 1 or not draft.config.tie_word_embeddings:
+        raise ValueError("an EAGLE head can start from a one-layer draft with tied embeddings only")
+    attention, mlp = layers[0].self_attn, layers[0].mlp
+    pairs = [
+        (own.weight, draft.lm_head.weight),
+        *((getattr(head, f"{n}_proj").weight, getattr(attention, f"{n}_proj").weight)
+          for n in "qkvo"),
+        *((getattr(head, f"{n}_proj").weight, getattr(mlp, f"{n}_proj").weight)
+          for n in ("gate", "up", "down")),
+        (head.attention_norm, layers[0].input_layernorm.weight),
+        (head.mlp_norm, layers[0].post_attention_layernorm.weight),
+        (head.final_norm, draft.model.norm.weight),
+    ]  # fmt: skip
+    with torch.no_grad():
+        for weight, source in pairs:
+            weight.copy_(source)
+        head.fuse.weight.zero_()
+        head.gain.zero_()
 
 
 def _delayed(x: Tensor, by: int, dim: int) -> Tensor:
@@ -102,7 +145,9 @@ def attend(query: Tensor, keys: list[Tensor], values: list[Tensor], pass_: int) 
     return mixed.transpose(1, 2).flatten(-2)
 
 
-def roll_out(head: EagleHead, features: Tensor, embedded: Tensor, steps: int) -> list[Tensor]:
+def roll_out(
+    head: EagleHead, features: Tensor, following: Tensor, embedding: Any, steps: int
+) -> list[Tensor]:
     """Return the head's output in each of ``steps`` passes, ``(batch, time, hidden)`` each.
 
     Parameters
@@ -111,21 +156,24 @@ def roll_out(head: EagleHead, features: Tensor, embedded: Tensor, steps: int) ->
         The head.
     features
         ``(batch, time, layers, hidden)`` of x[t].
-    embedded
-        ``(batch, time, hidden)``: the embedding of x[t + 1].
+    following
+        ``(batch, time)`` ids: x[t + 1].
+    embedding
+        The target's.
     steps
         Output j at position t leads to the law of x[t + 2] as a draft of depth j + 1 has it; it
         means something from t = j on.
     """
-    time, config = embedded.shape[1], head.config
-    positions = torch.arange(time, device=embedded.device)
+    time, config = following.shape[1], head.config
+    positions = torch.arange(time, device=following.device)
+    embedded = head.embedded(following, embedding)
     cos, sin = rotation(positions, config.head_dim, config.rope_theta, torch.float32)
     share = config.num_heads // config.num_kv_heads
     fused, outputs = head.fused(features), []
     keys: list[Tensor] = []
     values: list[Tensor] = []
     for pass_ in range(steps):
-        x = head.mixed(fused, embedded)
+        x = fused + embedded
         query, key, value = head.heads_of(x, cos, sin)
         keys.append(key.repeat_interleave(share, 1))
         values.append(value.repeat_interleave(share, 1))
@@ -151,13 +199,12 @@ def eagle_loss(head: EagleHead, model: Any, *, steps: int) -> Loss:
 
     def loss(ids: Tensor, features: Tensor) -> Tensor:
         with torch.no_grad():
-            embedded = embedding(ids[:, 1:]).float()
             log_p = log_laws(features[:, :, -1], out)  # of x[t + 1] at t
         total = torch.zeros((), device=ids.device)
         weights = [DECAY**j for j in range(steps)]
-        for j, output in enumerate(roll_out(head, features, embedded, steps)):
+        for j, output in enumerate(roll_out(head, features, ids[:, 1:], embedding, steps)):
             every = 1 if j == 0 else 2  # later passes: half the positions, which are like the rest
-            logits = logits_of(head.readout(output[:, j:-1:every]), out)
+            logits = head.logits(output[:, j:-1:every], out)
             total = total + weights[j] * divergence(log_p[:, j + 1 :: every], logits)
         return total / sum(weights)
 
@@ -173,12 +220,11 @@ def measure_eagle(
     The text is given (``ids``), so depth d is the acceptance of the d-th proposal when those
     before it were right. The first ``skip`` positions, with little context, are left out.
     """
-    embedded = model.get_input_embeddings()(ids[:, 1:]).to(features.dtype)
-    out = model.get_output_embeddings()
+    embedding, out = model.get_input_embeddings(), model.get_output_embeddings()
     p = log_laws(features[:, :, -1], out).exp()
     result: dict[str, list[float]] = {"alpha": [], "top1": []}
-    for j, output in enumerate(roll_out(head, features, embedded, depth)):
-        q = log_laws(head.readout(output[:, skip + j : -1]), out).exp()
+    for j, output in enumerate(roll_out(head, features, ids[:, 1:], embedding, depth)):
+        q = head.logits(output[:, skip + j : -1], out).float().softmax(-1)
         here = p[:, skip + j + 1 :]
         result["alpha"].append(overlap(here, q).mean().item())
         result["top1"].append((here.argmax(-1) == q.argmax(-1)).float().mean().item())

@@ -59,8 +59,8 @@ def head_card(
         _HEADER.format(license=license),
         f"# specviz {config.kind} heads",
         "",
-        f"{what} The target's own embedding and output head are used, so these weights are "
-        "useless with any other target, and loading them there is refused.",
+        f"{what} {_words(config)} These weights are useless with any other target, and loading "
+        "them there is refused. Stored in float16, large matrices in int8 with a scale per row.",
         "",
         "## Training",
         "",
@@ -83,6 +83,16 @@ def head_card(
             "",
         ]
     return "\n".join(lines)
+
+
+def _words(config: HeadConfig) -> str:
+    """Say whose embedding and output head are used."""
+    if isinstance(config, EagleConfig) and config.own_vocabulary:
+        return (
+            "It began as the pair's one-layer draft, whose embedding and output head it keeps, "
+            "and learned to use the features."
+        )
+    return "The target's own embedding and output head are used."
 
 
 def _convention(config: HeadConfig) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -55,6 +55,21 @@ def rows_of(step: int, plan: HeadPlan, count: int) -> NDArray[np.int64]:
     return np.array([int(_order(plan.seed, row // count, count)[row % count]) for row in rows])
 
 
+class _Sorted(nn.Module):
+    """A module whose parameters are named as ``Optimiser`` sorts them: Muon takes "layers"."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
+        """Yield every parameter once; a matrix that is no vocabulary's as one of a layer."""
+        for name, parameter in self.module.named_parameters(*args, **kwargs):
+            words = any(part in name for part in ("vocabulary", "embed_tokens", "lm_head"))
+            inside = parameter.dim() == 2 and not words
+            yield (f"layers.{name}" if inside else f"other.{name}"), parameter
+
+
 def fit(
     module: nn.Module,
     loss: Loss,
@@ -68,8 +83,7 @@ def fit(
     Parameters
     ----------
     module : nn.Module
-        What is trained. The matrices of its layers (all of a head's) go to Muon, everything
-        else to AdamW.
+        What is trained. Matrices go to Muon, embeddings and everything else to AdamW.
     loss : callable
         See :data:`Loss`; called under bfloat16 autocast on a CPU.
     data : Features
@@ -89,16 +103,12 @@ def fit(
     """
     context = min(plan.context, data.time)
     pieces = len(data) * (data.time // context)
-    named = [name for name, _ in module.named_parameters()]
-    whole = module  # Optimiser gives the matrices of "layers" to Muon; of a head, all are
-    if not any("layers" in name for name in named):
-        whole = nn.ModuleDict({"layers": module})
     now_facts: dict[str, Any] = {
         **(facts or {}), "step": 0, "seconds": 0.0, "rows": plan.rows,
         "context": context, "windows": len(data),
     }  # fmt: skip
     module.train().requires_grad_(True)
-    optimiser = Optimiser(whole, muon_rate=plan.muon_rate, adam_rate=plan.adam_rate)
+    optimiser = Optimiser(_Sorted(module), muon_rate=plan.muon_rate, adam_rate=plan.adam_rate)
     if path.is_file():
         tensors, now_facts = checkpoint.load(path)
         _restore(module, tensors)

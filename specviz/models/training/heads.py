@@ -29,7 +29,13 @@ from specviz.models.heads import EagleHead, MedusaHeads, save_heads
 from specviz.models.model import Model, as_model
 from specviz.models.training.batches import Mixture, heldout_windows, load_domains
 from specviz.models.training.draft import _prompts
-from specviz.models.training.eagle import STEPS, eagle_config, eagle_loss, measure_eagle
+from specviz.models.training.eagle import (
+    STEPS,
+    eagle_config,
+    eagle_loss,
+    measure_eagle,
+    start_from_draft,
+)
 from specviz.models.training.features import (
     Features,
     default_layers,
@@ -40,6 +46,7 @@ from specviz.models.training.features import (
 from specviz.models.training.head_card import head_card
 from specviz.models.training.head_loop import HeadPlan, fit
 from specviz.models.training.medusa import measure_medusa, medusa_config, medusa_loss
+from specviz.models.training.optimizers import ADAM_RATE, MUON_RATE
 from specviz.models.training.sampling import continue_texts
 
 DEPTH = 5
@@ -50,12 +57,21 @@ SEED = 7
 
 def train_eagle(
     target: Model, data: Features, layers: tuple[int, ...], path: Path, plan: HeadPlan,
-    *, steps: int = STEPS, features: bool = True,
+    *, steps: int = STEPS, features: bool = True, draft: Any = None,
 ) -> tuple[EagleHead, dict[str, Any]]:  # fmt: skip
-    """Train an EAGLE head of the size of the target's own layers; return it and the run's facts."""
+    """Train an EAGLE head of the size of the target's own layers; return it and the run's facts.
+
+    With a ``draft`` (one layer, Llama-like) it starts as that draft and has its vocabulary.
+    """
     torch.manual_seed(plan.seed)
     window = min(plan.context, data.time)
-    head = EagleHead(eagle_config(target, layers, steps=steps, window=window, features=features))
+    config = eagle_config(
+        target, layers, steps=steps, window=window, features=features,
+        own_vocabulary=draft is not None,
+    )  # fmt: skip
+    head = EagleHead(config)
+    if draft is not None:
+        start_from_draft(head, draft)
     head.to(target.model.device)
     loss = eagle_loss(head, target.model, steps=steps)
     return head, fit(head, loss, data, path, plan)
@@ -151,6 +167,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--corpus-windows", type=int, default=600)
     parser.add_argument("--written-windows", type=int, default=600)
     parser.add_argument("--windows", type=Path, help="a windows.npy to use instead")
+    parser.add_argument("--draft", type=Path, help="eagle: start as this one-layer draft")
+    parser.add_argument("--rate", type=float, default=1.0, help="factor on the learning rates")
     parser.add_argument("--start", type=Path, help="a checkpoint of the same kind to start from")
     parser.add_argument("--ablation", action="store_true", help="eagle: also without features")
     args = parser.parse_args(arguments)
@@ -174,7 +192,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         name: heldout_windows(ids, args.context, 16)
         for name, ids in load_domains(args.corpus, "heldout").items()
     }
-    plan = HeadPlan(steps=args.steps, rows=args.rows, start=args.start)
+    plan = HeadPlan(
+        steps=args.steps, rows=args.rows, start=args.start,
+        muon_rate=MUON_RATE * args.rate, adam_rate=ADAM_RATE * args.rate,
+    )  # fmt: skip
+    draft = None if args.draft is None else load_target(args.draft).model
     path = args.run / f"{args.kind}.safetensors"
     ablation = None
     heads: MedusaHeads | EagleHead
@@ -183,12 +205,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         measured = measure_heads(heads, target, heldout)
         with_ranks(heads, measured)
     else:
-        heads, facts = train_eagle(target, data, layers, path, plan)
+        heads, facts = train_eagle(target, data, layers, path, plan, draft=draft)
         measured = measure_heads(heads, target, heldout)
         if args.ablation:
             blind = args.run / "eagle_without_features.safetensors"
             other, _ = train_eagle(
-                target, data, layers, blind, replace(plan, start=None), features=False
+                target, data, layers, blind, replace(plan, start=None), features=False, draft=draft
             )
             ablation = measure_heads(other, target, heldout)
     text = (

@@ -17,7 +17,13 @@ import specviz as sv
 from specviz.models.heads import EagleCache, EagleHead, MedusaHeads, load_heads
 from specviz.models.model import Model, as_model
 from specviz.models.training import features, heads
-from specviz.models.training.eagle import eagle_config, eagle_loss, measure_eagle, roll_out
+from specviz.models.training.eagle import (
+    eagle_config,
+    eagle_loss,
+    measure_eagle,
+    roll_out,
+    start_from_draft,
+)
 from specviz.models.training.features import default_layers, read_layers, write_features
 from specviz.models.training.for_others import train_heads
 from specviz.models.training.head_card import head_card
@@ -110,17 +116,18 @@ def test_what_is_trained_is_what_drafts(data: features.Features) -> None:
     torch.manual_seed(3)
     head = EagleHead(eagle_config(target, LAYERS, steps=4, window=48))
     ids, kept = data.batch(np.array([2]), 48)
-    embedded = target.model.get_input_embeddings()(ids[0, 1:])
+    embedding = target.model.get_input_embeddings()
     with torch.no_grad():
-        passes = roll_out(head, kept, embedded[None], 4)
+        passes = roll_out(head, kept, ids[:, 1:], embedding, 4)
+        embedded = head.embedded(ids[0, 1:], embedding)
         for text in (5, 30):  # positions with features
             cache, positions = EagleCache(), torch.arange(text)
-            x = head.mixed(head.fused(kept[0, :text]), embedded[:text])
+            x = head.fused(kept[0, :text]) + embedded[:text]
             output = head(x, positions, positions[:, None] >= positions, cache)[-1:]
             assert (output[0] - passes[0][0, text - 1]).abs().max() < 1e-5
             for j in (1, 2, 3):
                 at = text - 1 + j
-                x = head.mixed(head.continued(output), embedded[at : at + 1])
+                x = head.continued(output) + embedded[at : at + 1]
                 visible = torch.ones(1, at + 1, dtype=torch.bool)
                 output = head(x, torch.tensor([at]), visible, cache)
                 assert (output[0] - passes[j][0, at]).abs().max() < 1e-5
@@ -193,8 +200,8 @@ def test_measures_of_a_perfect_and_of_an_untrained_head(data: features.Features)
         def finished(self, x: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
             return torch.cat([kept[:, 1:, 2], kept[:, -1:, 2]], dim=1)
 
-        def readout(self, output: torch.Tensor) -> torch.Tensor:
-            return output
+        def logits(self, output: torch.Tensor, head: Any) -> torch.Tensor:
+            return head(output)
 
     oracle = Oracle(eagle_config(target, LAYERS, window=48))
     perfect = measure_eagle(oracle, target.model, ids, kept, 3, skip=4)
@@ -331,3 +338,28 @@ def test_a_finished_checkpoint_is_only_loaded(data: features.Features, tmp_path:
     module.weight.data.zero_()
     fit(module, lambda *_: pytest.fail("it trained"), data, path, plan)
     assert torch.equal(module.weight, trained)
+
+
+def test_a_head_can_start_as_a_draft_and_says_what_the_draft_says() -> None:
+    target = tiny_target()
+    draft = build(1, vocab=VOCAB, hidden=32, intermediate=48, heads=4, kv_heads=2, seed=5).eval()
+    with torch.no_grad():
+        for weight in draft.parameters():
+            weight.add_(0.1 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1)))
+    config = eagle_config(target, LAYERS, window=48, own_vocabulary=True)
+    head = EagleHead(config)
+    start_from_draft(head, draft)
+    ids = torch.from_numpy(windows(2))
+    kept = read_layers(target.model, ids[:, :-1], LAYERS)
+    embedding, out = target.model.get_input_embeddings(), target.model.get_output_embeddings()
+    with torch.no_grad():
+        passes = roll_out(head, kept, ids[:, 1:], embedding, 3)
+        # position t of the roll-out reads x[t + 1], so it is the draft's own position t
+        wanted = draft(ids[:, 1:]).logits
+        for j, output in enumerate(passes):
+            found = head.logits(output, out)[:, j:]
+            assert (found - wanted[:, j:]).abs().max() < 1e-4
+    with pytest.raises(ValueError, match="one-layer draft"):
+        start_from_draft(head, target.model)
+    with pytest.raises(ValueError, match="one-layer draft"):
+        start_from_draft(EagleHead(replace(config, own_vocabulary=False)), draft)
