@@ -7,13 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 import specviz as sv
 from specviz.api import arguments
 from specviz.core.contract import Draft, Sampling
 from specviz.core.rejection import rejection
-from specviz.core.rules import RULES, Rule, ratio
+from specviz.core.rules import RULES, Rule, ratio, residual
 from specviz.decoding.distributions import laws
 from specviz.decoding.target import HFTarget
 from specviz.lossless import enumerate_law, total_variation
@@ -80,7 +81,7 @@ SHORT: dict[str, Callable[[], Any]] = {
     "draft model": lambda: sv.DraftModel(1),
     "early exit": lambda: sv.EarlyExit(4, 1),
     "int8 draft": lambda: sv.Quantized(1),
-    "int8 target": lambda: sv.Quantized(1, of="target", bits=2),  # in 8 bits it hardly ever errs
+    "int8 target": lambda: sv.Quantized(1, of="target", bits=4),  # in 8 bits it hardly ever errs
     "prompt lookup": lambda: sv.PromptLookup(1),
     "lookup, else draft": lambda: sv.Combined(sv.PromptLookup(1, min_ngram=2), sv.DraftModel(1)),
     "tree without replacement": lambda: sv.Tree((2,)),
@@ -91,17 +92,29 @@ SHORT: dict[str, Callable[[], Any]] = {
 
 @pytest.fixture(scope="module")
 def prompt(pair: sv.Pair) -> list[int]:
-    """The prompt after which target and draft differ most."""
+    """Beginning, token, beginning: so that the lookup proposes that token again.
 
-    def differ(ids: Any) -> float:
-        p, q = (
-            laws(HFTarget(m).verify(ids, Draft.empty(pair.vocab_size)), TOP_3)[0]
-            for m in (pair.target, pair.draft)
-        )
-        return float(abs(p - q).sum())
+    Of all such prompts the one after which the planted fault shows most, both for a proposal of
+    the draft model and for the token looked up.
+    """
 
-    ids: list[int] = max((pair.encode(text) for text in PROMPTS), key=differ).tolist()
-    return [*ids, *ids[-2:]]  # its last two tokens have been seen before: something to look up
+    def law_of(model: Any, ids: list[int]) -> Any:
+        session = HFTarget(model)
+        return laws(session.verify(np.array(ids), Draft.empty(pair.vocab_size)), TOP_3)[0]
+
+    def shows(ids: list[int], looked_up: int) -> float:
+        p, q = law_of(pair.target, ids), law_of(pair.draft, ids)
+        kept = np.array([q[x] and q[x] * too_willing(p, q, x) for x in range(len(q))])
+        wrong = kept + (1 - kept.sum()) * residual(p, q)
+        by_lookup = too_willing(p, np.eye(len(p))[looked_up], looked_up) - p[looked_up]
+        return min(0.5 * abs(wrong - p).sum(), by_lookup)
+
+    candidates = {}
+    for text in PROMPTS:
+        ids = pair.encode(text).tolist()
+        for x in np.argsort(-law_of(pair.target, ids))[:2].tolist():
+            candidates[(*ids, x, *ids)] = shows([*ids, x, *ids], x)
+    return list(max(candidates, key=lambda ids: candidates[ids]))
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +139,7 @@ def test_the_law_of_two_tokens_by_enumeration(
 ) -> None:
     drafter = SHORT[name]()
     assert total_variation(induced(pair, drafter, "rejection", prompt), law) < 1e-5  # float32
-    assert total_variation(induced(pair, drafter, WILLING, prompt), law) > 1e-3
+    assert total_variation(induced(pair, drafter, WILLING, prompt), law) > 0.003
 
 
 @pytest.mark.slow
