@@ -25,6 +25,13 @@ __all__ = ["Model", "ModelNotFoundError", "as_model", "load"]
 BUNDLED_VARIABLE = "SPECVIZ_BUNDLED"
 """Environment variable: another folder with ``target`` and ``draft`` to load by default."""
 
+BUNDLED_DRAFTS = {
+    "distilled": "draft",
+    "text-only": "draft-text-only",
+    "prose-only": "draft-prose-only",
+}
+"""Drafts of the bundled target: name → folder."""
+
 
 def load(
     target: str | os.PathLike[str] | None = None,
@@ -46,7 +53,8 @@ def load(
         pair that comes with the package is loaded.
     draft : str or path, optional
         The smaller model of the same tokenizer. Without it the pair has no draft model, and needs
-        a drafter that works without one.
+        a drafter that works without one. Of the bundled target: ``"distilled"`` (the default),
+        ``"text-only"`` or ``"prose-only"``, drafts of one size that learned from different things.
     device : str
         ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``; ``"auto"`` is a CUDA GPU if there is one,
         else the CPU.
@@ -84,16 +92,25 @@ def load(
     _check_place("target", target)
     _check_place("draft", draft)
     if target is None:
-        for name, value in (("draft", draft), ("revision", revision)):
-            if value is not None:
-                raise ValueError(f"{name}={value!r} was given without a target")
+        if revision is not None:
+            raise ValueError(f"revision={revision!r} was given without a target")
+        if draft is not None and str(draft) not in BUNDLED_DRAFTS:
+            known = ", ".join(map(repr, BUNDLED_DRAFTS))
+            raise ValueError(
+                f"draft={str(draft)!r} was given without a target; "
+                f"the bundled target comes with the drafts {known}"
+            )
     if draft is None and draft_revision is not None:
         raise ValueError(f"draft_revision={draft_revision!r} was given without a draft")
     place = _device(device)
     number = _dtype(dtype)
     if target is None:
         folder = bundled()
-        sources = [Source(role, str(folder / role), True) for role in ("target", "draft")]
+        which = BUNDLED_DRAFTS["distilled" if draft is None else str(draft)]
+        if not (folder / which / "config.json").is_file():
+            raise ModelNotFoundError(f"the bundled models have no draft {str(draft)!r}")
+        places = {"target": "target", "draft": which}
+        sources = [Source(role, str(folder / place), True) for role, place in places.items()]
         number = torch.float32 if number is None else number
     else:
         sources = [locate("target", target, revision, trust_remote_code)]

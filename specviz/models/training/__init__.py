@@ -35,6 +35,12 @@ To make the family from nothing (two CPU cores, about two hours; add ``--workers
        python -m specviz.models.training export --corpus CORPUS --target-run RUN \
            --draft-run DRAFT --out OUT
 
+6. **Drafts to compare with**, of the same size, trained on text alone (``text-only``), or on
+   another domain (``prose-only``)::
+
+       python -m specviz.models.training baseline --corpus CORPUS --run BASE \
+           --name text-only --models OUT
+
 ``network`` has the forward pass, ``target`` and ``draft`` the two losses, ``optimizers`` Muon and
 the schedule, ``batches`` says which tokens a step reads, ``parallel`` splits them.
 """

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from specviz.models.training import card
+from specviz.models.training.baselines import BASELINES, publish_baseline, train_baseline
 from specviz.models.training.draft import DraftPlan, distil, load_draft, load_target
 from specviz.models.training.export import export, replace_directory
 from specviz.models.training.measure import measure
@@ -56,6 +57,14 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--corpus", type=Path, required=True)
     check.add_argument("--models", type=Path, required=True, help="has target/ and draft/")
     check.add_argument("--windows", type=int, default=32)
+    plain = commands.add_parser("baseline", help="train and export a draft that is not distilled")
+    plain.add_argument("--corpus", type=Path, required=True)
+    plain.add_argument("--run", type=Path, required=True, help="the baseline's own folder")
+    plain.add_argument("--name", choices=list(BASELINES), required=True)
+    plain.add_argument("--models", type=Path, required=True, help="has target/; gets draft-NAME/")
+    plain.add_argument("--steps", type=int, default=800)
+    plain.add_argument("--cooldown", type=int, default=400)
+    plain.add_argument("--windows", type=int, default=32)
     cards = commands.add_parser("cards", help="write the cards again from measured.json")
     cards.add_argument("--models", type=Path, required=True)
     return parser
@@ -99,6 +108,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         launch(args.workers, distil, args.corpus, args.target_run, args.run, draft_plan)
     elif args.command == "export":
         _export(args)
+    elif args.command == "baseline":
+        train_baseline(args.corpus, args.run, args.name, steps=args.steps, cooldown=args.cooldown)
+        table = publish_baseline(
+            args.corpus, args.run, args.name, args.models, windows=args.windows
+        )
+        print(json.dumps(table, indent=1))
     elif args.command == "cards":
         card.write_cards(args.models)
     else:
