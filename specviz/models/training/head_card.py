@@ -32,7 +32,7 @@ def head_card(
     config : MedusaConfig or EagleConfig
         Their shape.
     facts : mapping
-        Of the run: ``steps``, ``rows``, ``context``, ``windows``, ``seconds``.
+        Of the run: ``step``, ``rows``, ``context``, ``windows``, ``seconds``.
     measured : mapping
         Per domain what ``measure_eagle`` or ``measure_medusa`` returned.
     text : str
@@ -66,7 +66,7 @@ def head_card(
         "",
         f"{text} {facts['windows']:,} windows of {facts['context']} tokens, {facts['step']:,} "
         f"steps of {facts['rows']} windows, KL from the target's full laws, "
-        f"{facts['seconds'] / 60:.0f} minutes.",
+        f"{facts['seconds'] / 60:.0f} minutes.{_before(facts)}",
         "",
         "## Measured",
         "",
@@ -77,12 +77,22 @@ def head_card(
     ]
     if ablation is not None:
         lines += [
-            "The same size, data and steps with the features switched off:",
+            "The same size, start, data and steps with the features switched off:",
             "",
             *_eagle_table(ablation),
             "",
         ]
     return "\n".join(lines)
+
+
+def _before(facts: Mapping[str, Any]) -> str:
+    """Say what the run started from, if it was not from nothing."""
+    steps = facts.get("before", 0)
+    if not steps:
+        return ""
+    return (
+        f" It started from heads of {steps:,} earlier steps, on earlier states of the target too."
+    )
 
 
 def _words(config: HeadConfig) -> str:

@@ -40,6 +40,8 @@ class HeadPlan:
     seed: int = 0
     save_every: float = 60.0
     log_every: int = 20
+    only: tuple[str, ...] = ()
+    """Beginnings of the names of what is trained; everything if empty."""
     start: Path | None = None
     """A checkpoint of the same shape to start from."""
 
@@ -65,6 +67,8 @@ class _Sorted(nn.Module):
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, nn.Parameter]]:
         """Yield every parameter once; a matrix that is no vocabulary's as one of a layer."""
         for name, parameter in self.module.named_parameters(*args, **kwargs):
+            if not parameter.requires_grad:
+                continue
             words = any(part in name for part in ("vocabulary", "embed_tokens", "lm_head"))
             inside = parameter.dim() == 2 and not words
             yield (f"layers.{name}" if inside else f"other.{name}"), parameter
@@ -99,7 +103,8 @@ def fit(
     Returns
     -------
     dict
-        ``facts`` with ``step``, ``seconds``, ``rows``, ``context``, ``windows``.
+        ``facts`` with ``step``, ``seconds``, ``rows``, ``context``, ``windows``, and ``before``,
+        the steps behind the checkpoint it started from.
     """
     context = min(plan.context, data.time)
     pieces = len(data) * (data.time // context)
@@ -108,13 +113,17 @@ def fit(
         "context": context, "windows": len(data),
     }  # fmt: skip
     module.train().requires_grad_(True)
+    for name, parameter in module.named_parameters():
+        parameter.requires_grad_(not plan.only or name.startswith(plan.only))
     optimiser = Optimiser(_Sorted(module), muon_rate=plan.muon_rate, adam_rate=plan.adam_rate)
     if path.is_file():
         tensors, now_facts = checkpoint.load(path)
         _restore(module, tensors)
         optimiser.load(tensors)
     elif plan.start is not None:
-        _restore(module, checkpoint.load(plan.start)[0])
+        tensors, earlier = checkpoint.load(plan.start)
+        _restore(module, tensors)
+        now_facts["before"] = earlier["step"] + earlier.get("before", 0)
     device = next(module.parameters()).device
     begin = saved = time.monotonic()
     before, mean = now_facts["seconds"], None

@@ -209,9 +209,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         measured = measure_heads(heads, target, heldout)
         if args.ablation:
             blind = args.run / "eagle_without_features.safetensors"
-            other, _ = train_eagle(
-                target, data, layers, blind, replace(plan, start=None), features=False, draft=draft
-            )
+            other, _ = train_eagle(  # without features every roll-out step is the same
+                target, data, layers, blind, replace(plan, start=None), steps=1, features=False,
+                draft=draft,
+            )  # fmt: skip
             ablation = measure_heads(other, target, heldout)
     text = (
         "Half corpus text (stories, prose, records: see the target's card), half text that the "
