@@ -12,7 +12,16 @@ import pytest
 
 from specviz.core.contract import Sampling
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.lossless import Sample, Verdict, battery, target_law, total_variation
+from specviz.lossless import (
+    Sample,
+    Verdict,
+    battery,
+    grow,
+    power_against,
+    samples_for_tv,
+    target_law,
+    total_variation,
+)
 from specviz.lossless.faults import FAULTS, diagnose, expected_tv, faulty_law, run_with_fault
 from specviz.lossless.faults.catalogue import Fault
 
@@ -173,3 +182,37 @@ def test_diagnose_finds_nothing_in_a_right_run(pair: TabularPair) -> None:
 def test_an_unknown_fault_is_named() -> None:
     with pytest.raises(ValueError, match="'nonsense'"):
         run_with_fault(one_position(), [0], "nonsense")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAULTS)
+def test_caught_as_often_as_its_computed_power_says(
+    pair: TabularPair, laws: Any, name: str
+) -> None:
+    """A fault of power >= .999 at n = 50,000 is caught in at least 198 of 200 runs.
+
+    The power is that of the best single table at Holm's first step. Where it is less, the n that
+    would do is computed, and 40 runs at that n must catch it.
+    """
+    length, sampling, law = LENGTH.get(name, 4), FAULTS[name].sampling, laws[name]
+
+    def conditional(prefix: tuple[int, ...]) -> np.ndarray:
+        p = pair.target.law([*PROMPT, *prefix]) ** (1 / sampling.temperature)
+        return p / p.sum()
+
+    tree = grow(conditional, pair.vocab_size, length)
+    n, runs, needed = 50_000, 200, 198
+    best = power_against(tree, law, n)[0]
+    if best.power < 0.999:
+        n = samples_for_tv(best.tv, best.dof, alpha=0.01 / 15, power=0.999)
+        runs, needed = 40, 38
+        print(f"{name}: power {best.power:.3f} at 50,000, dof {best.dof}; needs n = {n:,}")
+    texts = sorted(law)
+    mass = np.array([law[text] for text in texts])
+    array = np.array(texts)
+    caught = 0
+    for seed in range(runs):
+        chosen = np.random.default_rng([seed, 9]).choice(len(texts), size=n, p=mass / mass.sum())
+        sample = Sample.of(array[chosen], vocab_size=pair.vocab_size)
+        caught += battery(sample, tree).verdict is not Verdict.NO_DISCREPANCY_FOUND
+    assert caught >= needed, f"{name}: {caught} of {runs} runs, computed power {best.power:.4f}"
