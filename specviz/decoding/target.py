@@ -273,6 +273,7 @@ class HFTarget:
         self._half.forget(self)
         self.verified = None
 
+    @torch.inference_mode()
     def write_rows(self, start: int, rows: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> None:
         """Put keys and values of tokens from ``start`` on into the cache, whoever made them.
 

@@ -21,7 +21,7 @@ from specviz.core.draws import Draws, checked_seed, invert
 from specviz.decoding.cache import cache_argument, read_rows
 from specviz.decoding.target import HFTarget
 from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
-from specviz.models.projection import Projection, fit, flatten, shape_of, unflatten
+from specviz.models.projection import Projection, check_rotation, fit, flatten, shape_of, unflatten
 
 AT_ONCE = 32
 """So many texts the target writes side by side."""
@@ -89,6 +89,8 @@ class KVProjection(DraftModel):
         self._target = target
         self._projected = 0
         own = self._session.model
+        check_rotation(own)
+        check_rotation(target.model)
         if self.projection is None:
             known = _fitted.setdefault(target.model, WeakKeyDictionary())
             if own not in known:
@@ -180,6 +182,8 @@ def fit_projection(
         raise ValueError("the pair has no draft model to project from: give it draft=…")
     if hasattr(draft, "session") or hasattr(pair.target, "session"):
         raise ValueError(NEEDS_MODELS)
+    for either in (draft, pair.target):
+        check_rotation(either.model)
     if texts is None:
         batches = _written(pair.target, tokens, seed, progress)
     elif isinstance(texts, (str, bytes)):

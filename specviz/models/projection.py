@@ -7,6 +7,7 @@ longer has its own law (:class:`specviz.drafters.kv_projection.KVProjection`).
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -178,7 +179,7 @@ def turned(keys: Tensor, model: Any, start: int, *, back: bool = False) -> Tenso
     Rotary embeddings in the half-split form of Llama (Su et al. 2021); a model without them
     leaves its keys as they are.
     """
-    rotary = getattr(getattr(model, "model", None), "rotary_emb", None)
+    rotary = _rotary(model)
     if rotary is None:
         return keys
     n = keys.shape[-2]
@@ -192,6 +193,26 @@ def turned(keys: Tensor, model: Any, start: int, *, back: bool = False) -> Tenso
     else:
         part = part * cos + swapped * sin
     return torch.cat([part, rest], dim=-1)
+
+
+def check_rotation(model: Any) -> None:
+    """Say, before anything runs, that a model's keys cannot be turned back.
+
+    Raises
+    ------
+    ValueError
+        If each kind of its layers rotates keys in another way.
+    """
+    rotary = _rotary(model)
+    if rotary is not None and "layer_type" in inspect.signature(rotary.forward).parameters:
+        raise ValueError(
+            f"model type {model.config.model_type!r} cannot be projected: its layers rotate their "
+            f"keys in different ways"
+        )
+
+
+def _rotary(model: Any) -> Any:
+    return getattr(getattr(model, "model", None), "rotary_emb", None)
 
 
 def shape_of(rows: Rows) -> tuple[int, int, int]:
