@@ -47,7 +47,7 @@ def head_card(
         size = f"one decoder layer of width {config.hidden_size}"
         what = (
             f"An EAGLE head for `{config.target}`: {size} that reads the normalised outputs of "
-            f"layers {layers} and the normalised embedding of the next token, and continues on "
+            f"layers {layers} and the embedding of the next token, and continues on "
             f"its own outputs; trained on {config.steps} of its own roll-out steps."
         )
     else:
@@ -64,8 +64,8 @@ def head_card(
         "",
         "## Training",
         "",
-        f"{text} {facts['windows']:,} windows of {facts['context']} tokens, {facts['step']:,} "
-        f"steps of {facts['rows']} windows, KL from the target's full laws, "
+        f"{text} {facts['windows']:,} windows, read in pieces of {facts['context']} tokens, "
+        f"{facts['step']:,} steps of {facts['rows']} pieces, KL from the target's full laws, "
         f"{facts['seconds'] / 60:.0f} minutes.{_before(facts)}",
         "",
         "## Measured",

@@ -215,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )  # fmt: skip
             ablation = measure_heads(other, target, heldout)
     text = (
-        "Half corpus text (stories, prose, records: see the target's card), half text that the "
+        "Text of the corpus (stories, prose, records: see the target's card) and text that the "
         "target sampled at temperature 1."
     )
     card = head_card(
