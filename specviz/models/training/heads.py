@@ -3,12 +3,13 @@ r"""Train, measure and write heads for a target: ``python -m specviz.models.trai
 For the bundled family, once the target has been exported::
 
     python -m specviz.models.training.heads --target OUT/target --corpus CORPUS --run HEADS \
-        --out OUT --kind eagle --ablation
+        --out OUT --kind eagle --draft OUT/draft --rate 0.08 --rows 8 --steps 300 --ablation
     python -m specviz.models.training.heads --target OUT/target --corpus CORPUS --run HEADS \
-        --out OUT --kind medusa
+        --out OUT --kind medusa --rows 4 --steps 1600
 
 Windows and features are written once into the run folder and serve both kinds; every stage goes
-on where it was stopped.
+on where it was stopped. An EAGLE head that starts as the distilled draft has to learn only what
+the features add; it needs small steps, or it first forgets the draft.
 """
 
 from __future__ import annotations
