@@ -43,7 +43,7 @@ def test_the_law_of_three_tokens_by_enumeration(remembered: Any, prompt: tuple[i
 
 def test_the_law_of_two_tokens_by_chi_square(remembered: Any, prompt: tuple[int, ...]) -> None:
     """Temperature 1, nothing filtered, gamma 1: a proposal and its bonus, or a correction."""
-    n = 1200
+    n = 2000
     p, q = remembered.target.law(prompt, FULL), remembered.draft.law(prompt, FULL)
     firsts = np.argsort(-p, kind="stable")[:8].tolist()
     law = pairs_law(remembered.target, prompt, firsts, FULL)
