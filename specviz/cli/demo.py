@@ -32,7 +32,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             f"speculative with target-only decoding, which is gamma 0"
         )
     folder = Path(arguments.out)
-    folder.mkdir(parents=True, exist_ok=True)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"--out must be a folder, and {arguments.out!r} is a file")
     settings = {
         "temperature": arguments.temperature,
         "max_new_tokens": arguments.max_new_tokens,
@@ -49,6 +50,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         output.line(legend_text(trace, output.style))
     output.line()
     output.line(summary_text(trace, output.style))
+    folder.mkdir(parents=True, exist_ok=True)
     trace.save(folder / "demo.specviz")
     replay = trace.check()
     if not replay.ok:

@@ -30,6 +30,8 @@ class Rounds(Sequence[views.Round]):
     def __getitem__(self, index: int | slice) -> views.Round | list[views.Round]:
         if isinstance(index, slice):
             return [build_round(self._trace, i) for i in range(*index.indices(len(self)))]
+        if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
+            raise TypeError(f"round must be a whole number, got {index!r}")
         if not -len(self) <= index < len(self):
             raise IndexError(f"round must be within 0..{len(self) - 1}, got {index}")
         return build_round(self._trace, index % len(self))

@@ -222,9 +222,12 @@ class Trace:
     def __repr__(self) -> str:
         passes = len(self)
         rate = len(self.tokens) / passes if passes else 0.0
+        lossy = "" if self.meta.get("lossless", True) else ", lossy"
+        plain = (self.meta.get("drafter") or {}).get("name") == "target_only"
+        how = "target only" if plain else f"rule {self.meta.get('rule')!r}{lossy}"
         return (
             f"<Trace: {len(self.tokens)} tokens in {passes} target passes "
-            f"({rate:.2f} per pass), rule {self.meta.get('rule')!r}>"
+            f"({rate:.2f} per pass), {how}>"
         )
 
     def __str__(self) -> str:

@@ -32,6 +32,7 @@ from specviz.decoding.growing import new_cache
 from specviz.decoding.masks import additive, visibility
 from specviz.decoding.partial import HalfDone, check_exit
 from specviz.decoding.proof import exit_tried, tried
+from specviz.models.model import as_model
 
 if TYPE_CHECKING:
     from specviz.models.model import Model
@@ -54,7 +55,7 @@ def open_session(model: Any, vocab_size: int | None = None) -> Target:
     """
     if hasattr(model, "session"):
         return model.session(vocab_size)
-    return HFTarget(model, vocab_size)
+    return HFTarget(as_model(model), vocab_size)
 
 
 class HFTarget:
