@@ -125,9 +125,12 @@ def overlap_data(trace: Trace, round: int, node: int) -> OverlapData:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         If there is no such round or node, or its laws were not recorded.
     """
+    for name, value in (("round", round), ("node", node)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise TypeError(f"{name} must be a whole number, got {value!r}")
     if not 0 <= round < len(trace):
         raise ValueError(f"round must be within 0..{len(trace) - 1}, got {round!r}")
     view = trace.rounds[round]

@@ -179,3 +179,9 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
         sv.figures.overlap(bare)
     with pytest.raises(ValueError, match="path must end in one of"):
         sv.figures.save(sv.figures.overlap(story()), tmp_path / "overlap.gif3")
+
+
+@pytest.mark.parametrize("where", [{"round": "a"}, {"round": 1.5}, {"node": None}])
+def test_a_round_or_node_that_is_no_number_is_named(where: dict[str, object]) -> None:
+    with pytest.raises(TypeError, match=f"{next(iter(where))} must be a whole number"):
+        sv.figures.overlap(story(), **where)
