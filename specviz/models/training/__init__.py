@@ -41,6 +41,11 @@ To make the family from nothing (two CPU cores, about two hours; add ``--workers
        python -m specviz.models.training baseline --corpus CORPUS --run BASE \
            --name text-only --models OUT
 
+7. **Heads.** Medusa and EAGLE heads for the exported target; ``heads`` says how it was done::
+
+       python -m specviz.models.training.heads --target OUT/target --corpus CORPUS \
+           --run HEADS --out OUT --kind medusa
+
 ``network`` has the forward pass, ``target`` and ``draft`` the two losses, ``optimizers`` Muon and
 the schedule, ``batches`` says which tokens a step reads, ``parallel`` splits them.
 """
