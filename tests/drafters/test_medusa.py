@@ -69,7 +69,8 @@ def test_every_node_is_what_its_head_ranks() -> None:
     assert tokens == {(a,) for a in first} | {(a, b) for a in first for b in second}
 
 
-def test_typical_acceptance_runs_and_is_lossy() -> None:
+def test_typical_acceptance_runs_and_is_lossy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("specviz.api.arguments._WARNED", set())  # said once in a process
     pair = tiny_pair()
     with pytest.warns(UserWarning, match="lossy"):
         trace = sv.generate(
