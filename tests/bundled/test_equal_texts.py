@@ -19,14 +19,13 @@ ONE_OF_EACH = [STORIES[0], NOVELS[0], RECORDS[0]]
 
 
 def plain_greedy(pair: sv.Pair, prompt: str, length: int) -> list[int]:
-    """Greedy decoding by transformers itself."""
+    """Greedy decoding by transformers itself, past the end of a text as well."""
+    model = pair.target.model
     ids = torch.as_tensor(pair.encode(prompt))[None]
-    settings = GenerationConfig(
-        do_sample=False, max_new_tokens=length, eos_token_id=None, pad_token_id=0
-    )
-    out = pair.target.model.generate(
-        ids, attention_mask=torch.ones_like(ids), generation_config=settings
-    )
+    settings = GenerationConfig(do_sample=False, max_new_tokens=length, pad_token_id=0)
+    with pytest.MonkeyPatch.context() as changed:  # or its own end token would be filled in
+        changed.setattr(model.generation_config, "eos_token_id", None)
+        out = model.generate(ids, attention_mask=torch.ones_like(ids), generation_config=settings)
     return [int(token) for token in out[0, ids.shape[1] :]]
 
 
