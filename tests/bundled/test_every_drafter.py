@@ -146,7 +146,7 @@ def test_the_law_of_two_tokens_by_enumeration(
 def test_chi_square_of_early_exit(
     pair: sv.Pair, prompt: list[int], law: dict[tuple[int, ...], float]
 ) -> None:
-    n, drafter = 300, sv.EarlyExit(2, 1)
+    n, drafter = 1500, sv.EarlyExit(2, 1)
     wrong = induced(pair, drafter, WILLING, prompt)
     assert power(law, wrong, n, 1e-3) > 0.99
 
