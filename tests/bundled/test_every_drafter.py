@@ -143,12 +143,19 @@ def test_the_law_of_two_tokens_by_enumeration(
 
 
 @pytest.mark.slow
-def test_chi_square_of_early_exit(
-    pair: sv.Pair, prompt: list[int], law: dict[tuple[int, ...], float]
-) -> None:
-    n, drafter = 1500, sv.EarlyExit(2, 1)
-    wrong = induced(pair, drafter, WILLING, prompt)
-    assert power(law, wrong, n, 1e-3) > 0.99
+def test_chi_square_of_early_exit(pair: sv.Pair) -> None:
+    """After the prompt at which the planted fault shows most for this very drafter."""
+    n, drafter = 1200, sv.EarlyExit(4, 1)
+
+    def laws_after(text: str) -> tuple[float, list[int], Any, Any]:
+        ids = pair.encode(text).tolist()
+        right = sv.lossless.target_law(pair, prompt=ids, length=2, sampling=TOP_3)
+        wrong = induced(pair, drafter, WILLING, ids)
+        return power(right, wrong, n, 1e-3), ids, right, wrong
+
+    seen, prompt, law, wrong = max((laws_after(text) for text in PROMPTS), key=lambda x: x[0])
+    assert seen > 0.99
+    assert total_variation(wrong, law) > 0.01
 
     def drawn(rule: Rule) -> list[tuple[int, ...]]:
         return [
