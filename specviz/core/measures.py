@@ -50,7 +50,8 @@ CONVENTIONS = {
     "verify_seconds": "time of the target's passes, in all",
     "other_seconds": "time to decide, roll back and record, in all",
     "draft_cost": "c = time per proposal / time per target pass, without the first round (it "
-    "reads the prompt) and rounds without proposals",
+    "reads the prompt) and rounds without proposals; too high for early exit, whose passes add "
+    "only the layers that drafting left out",
 }
 """What each measure counts, in one sentence."""
 
