@@ -102,9 +102,12 @@ def choose_drafter(pair: Any, drafter: Any, gamma: Any, rule: Rule) -> Drafter:
                 f"drafter must be a specviz drafter such as DraftModel(gamma=4), got {drafter!r}"
             )
         if coupled != (getattr(drafter, "noise", "draft") == "target"):
+            kind = type(drafter).__name__
             raise ValueError(
-                "verify='coupled' and DraftModel(noise='target') belong together: the draft must "
-                "race with the noise of the target's own draws, and the rule must look at them"
+                f"verify='coupled' needs a draft that races with the noise of the target's own "
+                f"draws, and {kind} does not: use DraftModel(noise='target'), or verify='match'"
+                if coupled
+                else f"{kind}(noise='target') needs verify='coupled', got verify={rule.name!r}"
             )
         if getattr(drafter, "trees", False) and not rule.trees:
             raise ValueError(

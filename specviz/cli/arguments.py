@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from specviz._version import __version__
+from specviz.cli import drafters
 from specviz.cli.audit import add_arguments as audit_arguments
 
 PROMPT = "Once upon a time"
@@ -25,6 +26,7 @@ def parser() -> argparse.ArgumentParser:
         help="decode with the bundled models, show every round, measure against the target alone",
     )
     _sampling(demo, prompt=PROMPT)
+    demo.set_defaults(gamma=4)
     demo.add_argument(
         "--runs", type=int, default=3, help="timed runs of each kind (default: %(default)s)"
     )
@@ -40,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     trace.add_argument("--draft", help="folder or Hub name (default: the bundled draft)")
     trace.add_argument("--device", default="auto", help="cpu, cuda, … (default: %(default)s)")
     trace.add_argument("--dtype", default="auto", help="float32, … (default: %(default)s)")
+    trace.add_argument("--drafter", help=f"{drafters.KNOWN} (default: draft-model)")
     trace.add_argument("--verify", help="the rule (default: rejection; greedy at temperature 0)")
     trace.add_argument("--top-k", type=int, default=0, help="keep the k most likely; 0 keeps all")
     trace.add_argument("--top-p", type=float, default=1.0, help="keep this much mass; 1 keeps all")
@@ -86,9 +89,7 @@ def _sampling(command: argparse.ArgumentParser, *, prompt: str | None) -> None:
     said = f" (default: {prompt!r})" if prompt else ""
     command.add_argument("--prompt", default=prompt, required=prompt is None, help=f"text{said}")
     command.add_argument("--seed", type=int, default=0, help="key of every draw (default: 0)")
-    command.add_argument(
-        "--gamma", type=int, default=4, help="tokens drafted per round (default: 4)"
-    )
+    command.add_argument("--gamma", type=int, help="tokens drafted per round (default: 4)")
     command.add_argument(
         "--temperature", type=float, default=0.8, help="0 is greedy (default: %(default)s)"
     )

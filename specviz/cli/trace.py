@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from specviz.cli import drafters
 from specviz.cli.output import Output
 
 
@@ -14,6 +15,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         _check_place(f"--{name}", getattr(arguments, name))
     if arguments.out == arguments.html:
         raise ValueError(f"--out and --html are the same file: {arguments.out!r}")
+
+    asked = arguments.drafter and drafters.parsed(arguments.drafter, arguments.gamma)
 
     from specviz.api.generate import generate
     from specviz.figures.terminal import summary_text
@@ -26,7 +29,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     trace = generate(
         pair,
         arguments.prompt,
-        gamma=arguments.gamma,
+        gamma=None if asked else arguments.gamma,
+        drafter=drafters.made(*asked, arguments.gamma) if asked else None,
         verify=arguments.verify,
         temperature=arguments.temperature,
         top_k=arguments.top_k,

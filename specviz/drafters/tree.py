@@ -53,7 +53,10 @@ class Tree:
         model: Any = None,
     ) -> None:  # fmt: skip
         if not isinstance(widths, (list, tuple)) or not widths:
-            raise TypeError(f"widths must be a list or tuple of whole numbers >= 1, got {widths!r}")
+            raise TypeError(
+                f"widths must be a list or tuple of whole numbers >= 1, such as (3, 2, 1), one for "
+                f"each level, got {widths!r}"
+            )
         for width in widths:
             if isinstance(width, bool) or not isinstance(width, int) or width < 1:
                 raise ValueError(f"widths must be whole numbers >= 1, got {width!r}")

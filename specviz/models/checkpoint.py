@@ -244,6 +244,11 @@ def _explain(source: Source, error: BaseException) -> ValueError:
             "has no model.safetensors; other weight formats are not read, "
             "because opening them can run code"
         )
+    elif "passing device_map" in text:
+        reason = (
+            "takes as device_map 'auto', 'balanced', 'balanced_low_0', 'sequential', the name of "
+            "a device, or a dict of layers and devices"
+        )
     else:
         reason = f"cannot be loaded: {_first_line(text) or type(error).__name__}"
     return ValueError(f"{label} {reason}")

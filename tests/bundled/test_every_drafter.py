@@ -31,6 +31,8 @@ DRAFTERS: dict[str, Callable[[], Any]] = {
     "tree without replacement": lambda: sv.Tree((3, 2, 1)),
     "tree with replacement": lambda: sv.Tree((3, 2, 1), kind="with_replacement"),
     "tree of the most likely": lambda: sv.Tree((3, 2, 1), kind="top_k"),
+    "Medusa": lambda: sv.Medusa(),
+    "EAGLE": lambda: sv.Eagle(),
 }
 every_drafter = pytest.mark.parametrize("name", DRAFTERS)
 TOP_3 = Sampling(top_k=3)
@@ -87,6 +89,8 @@ SHORT: dict[str, Callable[[], Any]] = {
     "tree without replacement": lambda: sv.Tree((2,)),
     "tree with replacement": lambda: sv.Tree((2,), kind="with_replacement"),
     "tree of the most likely": lambda: sv.Tree((2,), kind="top_k"),
+    "Medusa": lambda: sv.Medusa(tree=(2,)),
+    "EAGLE": lambda: sv.Eagle(gamma=1),
 }
 
 

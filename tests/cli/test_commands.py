@@ -76,6 +76,40 @@ def test_the_ratio_is_measured_not_made_up(
     assert order == [(4, 8), (0, 8), (4, 96), (0, 96), (4, 96), (0, 96)]
 
 
+@pytest.mark.parametrize(
+    ("asked", "drafter"),
+    [
+        (["--drafter", "prompt-lookup"], {"name": "prompt_lookup", "gamma": 8}),
+        (["--drafter", "draft-model", "--gamma", "2"], {"name": "draft_model", "gamma": 2}),
+        (["--drafter", "tree:2,1"], {"name": "tree", "widths": [2, 1]}),
+    ],
+)
+def test_trace_takes_a_drafter(
+    pair: Any, here: Path, asked: list[str], drafter: dict[str, Any]
+) -> None:
+    assert main(["trace", "--prompt", "x", "--out", "fox.specviz", *asked]) == 0
+    recorded = sv.Trace.load("fox.specviz").settings["drafter"]
+    assert drafter.items() <= recorded.items()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (["--drafter", "fox"], "--drafter must be one of draft-model"),
+        (["--drafter", "early-exit"], "--drafter must be one of"),
+        (["--drafter", "early-exit:0"], "--drafter must be one of"),
+        (["--drafter", "tree:2,x"], "--drafter must be one of"),
+        (["--drafter", "medusa", "--gamma", "3"], "--gamma 3 has no meaning"),
+    ],
+)
+def test_a_wrong_drafter_is_refused_before_a_model_is_loaded(
+    here: Path, capsys: Captured, asked: list[str], said: str
+) -> None:
+    assert main(["trace", "--prompt", "x", "--out", "fox.specviz", "--target", "no", *asked]) == 2
+    assert said in capsys.readouterr().err
+    assert not (here / "fox.specviz").exists()
+
+
 def test_trace_records_what_was_asked_for(pair: Any, here: Path, capsys: Captured) -> None:
     code = main(
         [

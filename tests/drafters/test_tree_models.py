@@ -100,7 +100,7 @@ def test_other_bad_arguments() -> None:
     with pytest.raises(ValueError, match="no draft model to grow a tree with"):
         sv.generate(TabularPair(pair.target), [0], drafter=Tree((2,)))
     for verify in ("block", "coupled"):
-        with pytest.raises(ValueError, match=r"judges chains only|belong together"):
+        with pytest.raises(ValueError, match=r"judges chains only|needs a draft that races"):
             sv.generate(pair, [0], drafter=Tree((2,)), verify=verify)
     with pytest.raises(RuntimeError, match="call begin"):
         Tree((2,)).propose(Context(np.array([0]), 3, Sampling()), Sampler(0))

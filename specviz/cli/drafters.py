@@ -1,0 +1,67 @@
+"""``--drafter``: who proposes, as typed on the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+FORMS = (
+    "draft-model",
+    "prompt-lookup",
+    "early-exit:LAYER",
+    "medusa",
+    "eagle",
+    "tree:3,2,1",
+    "quantized:target",
+    "quantized:draft",
+)
+WITH_GAMMA = ("draft-model", "prompt-lookup", "early-exit", "eagle", "quantized")
+KNOWN = ", ".join(FORMS)
+
+
+def parsed(text: str, gamma: int | None) -> tuple[str, Any]:
+    """Return a drafter's name and its setting, before anything heavy is loaded.
+
+    Raises
+    ------
+    ValueError
+        If it is unknown, its setting is missing or wrong, or it takes no gamma.
+
+    Examples
+    --------
+    >>> parsed("early-exit:4", None)
+    ('early-exit', 4)
+    >>> parsed("tree:3,2", None)
+    ('tree', (3, 2))
+    """
+    name, colon, setting = text.partition(":")
+    if gamma is not None and name in {form.partition(":")[0] for form in FORMS} - {*WITH_GAMMA}:
+        raise ValueError(f"--gamma {gamma} has no meaning for --drafter {name}: leave it out")
+    if not colon and name in ("draft-model", "prompt-lookup", "medusa", "eagle"):
+        return name, None
+    if name == "quantized" and setting in ("target", "draft"):
+        return name, setting
+    if name == "early-exit" and setting.isdecimal() and int(setting) >= 1:
+        return name, int(setting)
+    if name == "tree" and not colon:
+        return name, (3, 2, 1)
+    widths = setting.split(",")
+    if name == "tree" and all(width.isdecimal() and int(width) >= 1 for width in widths):
+        return name, tuple(map(int, widths))
+    raise ValueError(f"--drafter must be one of {KNOWN}; got {text!r}")
+
+
+def made(name: str, setting: Any, gamma: int | None) -> Any:
+    """Return the drafter of :func:`parsed`."""
+    import specviz as sv
+
+    if name == "early-exit":
+        return sv.EarlyExit(setting, 4 if gamma is None else gamma)
+    if name == "quantized":
+        return sv.Quantized(4 if gamma is None else gamma, of=setting)
+    if name == "tree":
+        return sv.Tree(setting)
+    if name == "prompt-lookup":
+        return sv.PromptLookup(8 if gamma is None else gamma)
+    if name == "draft-model":
+        return sv.DraftModel(4 if gamma is None else gamma)
+    return sv.Eagle(gamma=gamma) if name == "eagle" else sv.Medusa()
