@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import anywidget
 import traitlets
+from ipywidgets import widget_serialization
 
 from specviz.figures.coloured_text import plain
 from specviz.figures.comparison import Comparison
 from specviz.figures.page import against
-from specviz.player.assets import loader, packed
+from specviz.player.assets import loader
 from specviz.player.options import baseline_of, checked_options, checked_trace
 from specviz.player.page import compressed
 from specviz.player.projection import pack, project
+from specviz.player.script import Script, shared_script
 
 if TYPE_CHECKING:
     from specviz.core.trace import Trace
@@ -31,19 +32,21 @@ class Widget(anywidget.AnyWidget):
     """What every widget of ours has: the script, its data, and a twin that needs neither.
 
     ``kind`` says what the script mounts; ``data`` is a list of gzipped, packed runs; ``options``
-    are plain JSON values.
+    are plain JSON values. ``script`` is the one model that carries the script for all of them;
+    a front end that cannot look it up asks for it by the message ``{"ask": "script"}``.
     """
 
     _esm = loader("widget")
-    code = traitlets.Bytes().tag(sync=True)
+    script = traitlets.Instance(Script).tag(sync=True, **widget_serialization)
     digest = traitlets.Unicode().tag(sync=True)
     kind = traitlets.Unicode("player").tag(sync=True)
     data = traitlets.List(trait=traitlets.Bytes()).tag(sync=True)
     options = traitlets.Dict().tag(sync=True)
 
     def __init__(self, **values: Any) -> None:
-        code = packed()
-        super().__init__(code=code, digest=hashlib.sha256(code).hexdigest(), **values)
+        script = shared_script()
+        super().__init__(script=script, digest=script.digest, **values)
+        self.on_msg(_send_script)
 
     def plain_text(self) -> str:
         """Return what is shown where there are no widgets."""
@@ -231,12 +234,23 @@ def replace_in_cell(widget: Widget) -> None:
     if cell is None:
         return
     key = (cell, type(widget).__name__)
-    old = _by_cell.pop(key, None)
+    close_in_cell(type(widget))
+    _by_cell[key] = widget
+
+
+def close_in_cell(kind: type[Widget]) -> None:
+    """Close the widget of this kind that the running notebook cell made before, if it did."""
+    old = _by_cell.pop((_cell() or "", kind.__name__), None)
     if old is not None:
         if old.layout is not None:
             old.layout.close()
         old.close()
-    _by_cell[key] = widget
+
+
+def _send_script(widget: Widget, content: Any, buffers: Any) -> None:
+    """Answer a front end that has no way to look a model up."""
+    if isinstance(content, dict) and content.get("ask") == "script":
+        widget.send({"script": widget.digest}, [widget.script.code])
 
 
 def _cell() -> str | None:

@@ -22,14 +22,21 @@ pytestmark = pytest.mark.browser
 HOST = """
 const bytes = (text) => new DataView(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
 const said = JSON.parse(document.getElementById('values').textContent);
-const values = {...said, code: bytes(said.code), data: said.data.map(bytes)};
+const values = {...said, script: 'IPY_MODEL_s', data: said.data.map(bytes)};
 const heard = [];
+const script = {digest: said.digest, code: bytes(said.code)};
+window.asked = [];
 window.saved = 0;
 window.model = {
   get: (name) => values[name],
   set(name, value) { if (values[name] === value) return; values[name] = value;
     for (const [event, does] of [...heard]) if (event === `change:${name}`) does(value); },
   save_changes() { window.saved++; },
+  widget_manager: said.manager && {get_model: async (id) => (window.asked.push(id),
+    {get: (name) => script[name]})},
+  send(content) { window.asked.push(content);
+    for (const [event, does] of [...heard]) if (event === 'msg:custom' && said.answers)
+      does({script: said.digest}, [script.code]); },
   on(event, does) { heard.push([event, does]); },
   off(event, does) { const at = heard.findIndex(([e, d]) => e === event && d === does);
     if (at >= 0) heard.splice(at, 1); },
@@ -54,13 +61,13 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
-def hosted(widget: Widget, where: Path) -> Path:
-    values = {
+def hosted(widget: Widget, where: Path, *, manager: bool = True, answers: bool = True) -> Path:
+    values: dict[str, Any] = {"manager": manager, "answers": answers} | {
         name: getattr(widget, name)
         for name in ("kind", "digest", "options", "step", "round")
         if hasattr(widget, name)
     }
-    values["code"] = base64.b64encode(widget.code).decode()
+    values["code"] = base64.b64encode(widget.script.code).decode()
     values["data"] = [base64.b64encode(run).decode() for run in widget.data]
     told = json.dumps(values).replace("<", "\\u003c")
     loader = str(widget._esm).replace("export default", "const loader =")
@@ -94,6 +101,25 @@ def test_two_views_follow_the_model_and_leave_nothing_behind(browser: Any, tmp_p
     assert page.evaluate("window.listeners()") == 0
     assert opened.complaints == []
     assert [url for url in opened.requests if not url.startswith(("file:", "blob:"))] == []
+
+
+def test_the_script_is_looked_up_once_or_asked_for_once(browser: Any, tmp_path: Path) -> None:
+    opened = Opened(browser, hosted(sv.play(story()), tmp_path / "lab.html"))
+    opened.until(lambda: opened.page.locator(".svp-bar").count() == 2)
+    assert opened.page.evaluate("window.asked") == ["s"]
+    without = hosted(sv.play(story()), tmp_path / "without.html", manager=False)
+    opened = Opened(browser, without)
+    opened.until(lambda: opened.page.locator(".svp-bar").count() == 2)
+    assert opened.page.evaluate("window.asked") == [{"ask": "script"}]
+
+
+def test_a_script_that_does_not_come_is_said_in_a_sentence(browser: Any, tmp_path: Path) -> None:
+    where = hosted(sv.play(story()), tmp_path / "silent.html", manager=False, answers=False)
+    where.write_text(where.read_text("utf-8").replace("10_000", "100"), "utf-8")
+    page = browser.new_context().new_page()
+    page.goto(where.as_uri())
+    page.wait_for_selector('[role="alert"]')
+    assert "run the cell again" in page.locator('[role="alert"]').first.inner_text()
 
 
 def test_playing_sends_nothing_until_it_pauses(browser: Any, tmp_path: Path) -> None:

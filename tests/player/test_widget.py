@@ -21,9 +21,35 @@ def test_it_holds_the_run_and_the_script_once() -> None:
     player = sv.play(decoded(), guided=True)
     assert player.kind == "player"
     assert [gzip.decompress(run)[:4] for run in player.data] == [MAGIC]
-    assert player.code == packed()
+    assert player.script.code == packed()
     assert player.options["guided"] is True
-    assert sum(len(v) for v in [player.code, *player.data]) < 80_000
+    assert sum(len(v) for v in [player.script.code, *player.data]) < 80_000
+    player.close()
+
+
+def test_all_widgets_share_one_script_made_anew_if_it_was_closed() -> None:
+    first, second = sv.play(decoded()), sv.play(decoded(seed=1))
+    assert first.script is second.script
+    state = second.get_state()
+    assert state["script"] == f"IPY_MODEL_{first.script.model_id}"
+    assert sum(len(value) for value in state.values() if isinstance(value, bytes)) == 0
+    first.script.close()
+    third = sv.play(decoded())
+    assert third.script is not first.script
+    assert third.script.comm is not None
+    for one in (first, second, third):
+        one.close()
+
+
+def test_a_front_end_without_a_manager_is_sent_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    player = sv.play(decoded())
+    sent: list[Any] = []
+    monkeypatch.setattr(player, "send", lambda content, buffers: sent.append((content, buffers)))
+    player._handle_custom_msg({"ask": "weather"}, [])
+    player._handle_custom_msg("script", [])
+    assert sent == []
+    player._handle_custom_msg({"ask": "script"}, [])
+    assert sent == [({"script": player.digest}, [player.script.code])]
     player.close()
 
 

@@ -1,0 +1,41 @@
+"""The script in a notebook: one model that carries it, for all widgets of a kernel.
+
+A widget names this model by its id, and the front end looks it up, so the script travels once
+however many players there are. It has no view and is made anew if it was closed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import ipywidgets
+import traitlets
+
+from specviz.player.assets import packed
+
+
+class Script(ipywidgets.Widget):
+    """The player's script and style sheet, gzipped; made by :func:`shared_script`."""
+
+    code = traitlets.Bytes().tag(sync=True)
+    digest = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self) -> None:
+        code = packed()
+        super().__init__(code=code, digest=hashlib.sha256(code).hexdigest())
+
+
+_shared: list[Script] = []
+
+
+def shared_script() -> Script:
+    """Return the kernel's script, made the first time and whenever the last one was closed.
+
+    Examples
+    --------
+    >>> shared_script() is shared_script()
+    True
+    """
+    if not _shared or _shared[0].comm is None:
+        _shared[:] = [Script()]
+    return _shared[0]
