@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -94,6 +94,10 @@ SHORT: dict[str, Callable[[], Any]] = {
 }
 
 
+AFTER_A_PASS = ("Medusa", "EAGLE")
+"""They read the target's last state, so the first round of a text has none to propose from."""
+
+
 @pytest.fixture(scope="module")
 def prompt(pair: sv.Pair) -> list[int]:
     """Beginning, token, beginning: so that the lookup proposes that token again.
@@ -122,28 +126,34 @@ def prompt(pair: sv.Pair) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def law(pair: sv.Pair, prompt: list[int]) -> dict[tuple[int, ...], float]:
-    return sv.lossless.target_law(pair, prompt=prompt, length=2, sampling=TOP_3)
+def law(pair: sv.Pair, prompt: list[int]) -> Callable[[int], dict[tuple[int, ...], float]]:
+    return cache(
+        lambda length: sv.lossless.target_law(pair, prompt=prompt, length=length, sampling=TOP_3)
+    )
 
 
-def induced(pair: sv.Pair, drafter: Any, rule: str | Rule, prompt: list[int]) -> Any:
+def induced(
+    pair: sv.Pair, drafter: Any, rule: str | Rule, prompt: list[int], length: int = 2
+) -> Any:
     return enumerate_law(
         pair,
         drafter,
         verify=rule,
         prompt=prompt,
-        length=2,
+        length=length,
         sampling=TOP_3,  # type: ignore[arg-type]
     )
 
 
 @every_drafter
-def test_the_law_of_two_tokens_by_enumeration(
-    pair: sv.Pair, name: str, prompt: list[int], law: dict[tuple[int, ...], float]
+def test_the_law_of_a_few_tokens_by_enumeration(
+    pair: sv.Pair, name: str, prompt: list[int], law: Any
 ) -> None:
     drafter = SHORT[name]()
-    assert total_variation(induced(pair, drafter, "rejection", prompt), law) < 1e-5  # float32
-    assert total_variation(induced(pair, drafter, WILLING, prompt), law) > 0.003
+    length = 3 if name in AFTER_A_PASS else 2
+    right = induced(pair, drafter, "rejection", prompt, length)
+    assert total_variation(right, law(length)) < 1e-5  # float32
+    assert total_variation(induced(pair, drafter, WILLING, prompt, length), law(length)) > 0.003
 
 
 @pytest.mark.slow
