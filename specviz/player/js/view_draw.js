@@ -17,7 +17,8 @@ import { evidence, lawRows, number, quoted, rejectedRow } from "./words.js";
  */
 export function drawAt(data, frame, whatIf = null, hint = false) {
   if (frame.phase === "draft") return draftDraw(data, frame);
-  if (frame.phase === "verify") return { says: WAIT[frame.status.length ? 0 : 1] };
+  if (frame.phase === "verify")
+    return { says: WAIT[frame.status.length ? (data.header.judged_by_u ? 0 : 2) : 1] };
   if (frame.phase === "decide") return testDraw(data, frame, whatIf, hint);
   return closingDraw(data, frame, whatIf);
 }
@@ -25,6 +26,7 @@ export function drawAt(data, frame, whatIf = null, hint = false) {
 const WAIT = [
   "Next, every proposal x gets its own uniform draw u: it is kept if u < min(1, p(x) / q(x)).",
   "Next, the target draws a token from its own law.",
+  "Next, every proposal is compared with the target's own token there.",
 ];
 
 function draftDraw(data, frame) {
@@ -67,7 +69,9 @@ function testDraw(data, frame, whatIf, hint) {
     return { test, says: on };
   }
   const rows = withClosing(data, frame, lawRows(data, "node", "residual", row), mine);
-  if (!rows.length || data.isTree) {
+  // under block verification only the last rejection's residual is drawn from
+  const drawn = mine || changed || whatIf?.v !== undefined;
+  if (!rows.length || data.isTree || !drawn) {
     return { test, says: changed ? `What if u were ${number(u)}? ${quoted(it.text)} would be rejected.` : `u = ${number(u)} does not fall below ${number(it.a)}: rejected.` };
   }
   const real = mine ? data.round.closing_u[frame.round] : NaN;
