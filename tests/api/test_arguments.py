@@ -96,7 +96,7 @@ def test_the_witness_would_notice_a_model_that_runs() -> None:
         sv.generate(untouchable(), [0])
 
 
-@pytest.mark.parametrize("pair", ["gpt2", None, object(), 3], ids=repr)
+@pytest.mark.parametrize("pair", ["gpt2", None, object(), 3], ids=["str", "None", "object", "int"])
 def test_what_is_no_pair_is_said(pair: Any) -> None:
     with pytest.raises(
         TypeError, match=r"pair must be a specviz.Pair .*got (str|NoneType|object|int)"

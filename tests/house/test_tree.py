@@ -168,7 +168,7 @@ def test_readme_has_a_binder_badge(root: Path) -> None:
 
 
 def test_readme_and_ci_run_the_same_test_command(root: Path) -> None:
-    command = "python -m pytest\n"
+    command = "python -m pytest -n 2\n"
     assert f".venv/bin/{command}" in (root / "README.md").read_text("utf-8")
     assert f".venv/bin/{command}" in (root / ".ci" / "run").read_text("utf-8")
 

@@ -122,7 +122,9 @@ def test_vocabularies_of_different_sizes(rule: str, sizes: tuple[int, int]) -> N
 
 
 @pytest.mark.parametrize(
-    "drafter", [wrong.OneHotGreedyDraft(2), wrong.StopAfterLowConfidence(2, floor=0.4)], ids=repr
+    "drafter",
+    [wrong.OneHotGreedyDraft(2), wrong.StopAfterLowConfidence(2, floor=0.4)],
+    ids=["one-hot", "stops"],
 )
 def test_deterministic_choices_and_stopping_after_a_verified_token(drafter: DraftModel) -> None:
     assert distance(random_pair(3, order=2, seed=4), drafter, length=3) <= EXACT
