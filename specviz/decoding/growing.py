@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 from transformers import DynamicCache
 from transformers.cache_utils import DynamicLayer
@@ -34,6 +35,23 @@ class GrowingLayer(DynamicLayer):
         values[..., start:end, :] = value_states
         self.keys, self.values = keys[..., :end, :], values[..., :end, :]
         return self.keys, self.values
+
+
+    @classmethod
+    def of(cls, layer: Any, rows: Tensor, room: int = 1) -> GrowingLayer:
+        """Return a layer with some rows of a batch ``(k,)``, and room for ``room`` tokens more."""
+        chosen = cls()
+        chosen.lazy_initialization(layer.keys, layer.values)
+        length = layer.keys.shape[-2]
+        buffers = []
+        for states in (layer.keys, layer.values):
+            shape = (len(rows), *states.shape[1:-2], length + room, states.shape[-1])
+            buffer = states.new_empty(shape)
+            torch.index_select(states, 0, rows, out=buffer[..., :length, :])
+            buffers.append(buffer)
+        chosen._buffers = buffers[0], buffers[1]
+        chosen.keys, chosen.values = (buffer[..., :length, :] for buffer in buffers)
+        return chosen
 
 
 def _with_room(held: Tensor, length: int) -> Tensor:

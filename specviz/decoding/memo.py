@@ -56,14 +56,14 @@ class LogitStore:
         self.vocab_size = vocab_size
         self.computed = 0
         """For how many contexts a model ran."""
-        self._session: Target = open_session(model, vocab_size)
-        self._session.begin()
+        self.session: Target = open_session(model, vocab_size)
+        self.session.begin()
         self._known: dict[Continuation, NDArray[Any]] = {}
 
     @property
     def context_length(self) -> int | None:
         """The longest text the model takes."""
-        return self._session.context_length
+        return self.session.context_length
 
     def rows(self, continuations: Sequence[Continuation]) -> NDArray[Any]:
         """Return logits ``(k, vocab)`` after k continuations; new ones are computed together."""
@@ -85,7 +85,7 @@ class LogitStore:
 
     def _pass(self, path: Continuation, shortest: int) -> dict[Continuation, NDArray[Any]]:
         """Return the logits after a path and after its beginnings, from one pass."""
-        session, kept = self._session, len(self.prompt) - 1
+        session, kept = self.session, len(self.prompt) - 1
         pending = np.append(self.prompt, path[:shortest]).astype(np.int64)[session.length :]
         logits = session.verify(pending, Draft.chain(path[shortest:], None, self.vocab_size))
         session.crop(min(kept, session.length))  # the prompt stays in the cache
@@ -95,7 +95,7 @@ class LogitStore:
 
     def _computed(self, new: list[Continuation]) -> dict[Continuation, NDArray[Any]]:
         found: dict[Continuation, NDArray[Any]] = {}
-        if not isinstance(self._session, HFTarget) or len(new) < 2:
+        if not isinstance(self.session, HFTarget) or len(new) < 2:
             for continuation in new:
                 if continuation not in found:
                     found.update(self._pass(continuation, len(continuation)))
@@ -105,7 +105,7 @@ class LogitStore:
             size = max(1, TOGETHER // (len(self.prompt) + length))
             for first in range(0, len(alike), size):
                 part = alike[first : first + size]
-                batch = dict(zip(part, self._batch(self._session, part), strict=True))
+                batch = dict(zip(part, self._batch(self.session, part), strict=True))
                 self._keep(batch)
                 found.update(batch)
         return found

@@ -195,7 +195,7 @@ class _Remembering:
         """Return the target's store, then the draft's, where batches pay."""
         models = [self.target, self.draft] if self.draft is not None else [self.target]
         stores = [model.store for model in models]
-        batched = all(isinstance(store._session, HFTarget) for store in stores)
+        batched = all(isinstance(store.session, HFTarget) for store in stores)
         return stores if batched else []
 
 

@@ -2,7 +2,8 @@
 
 Each replica carries its context and where it stands in its round. At a position its proposal is
 drawn from q and judged, or, after a rejection or with the whole draft accepted, its closing token
-is drawn: the rounds of all replicas side by side. With keyed draws each replica is token for token
+is drawn: the rounds of all replicas side by side. The tree of their prefixes is walked depth first,
+so many contexts at a time as fit into one batch, each on top of its parent's cache. With keyed draws each replica is token for token
 what the loop gives (:mod:`.loop`), up to draws that fall within rounding of the edge between two
 tokens: batched float32 logits differ by some 4e-6 from single ones, and with 2,048 tokens of a flat
 law about one draw in a thousand then gives its neighbour. With a plain generator it has the same
@@ -11,20 +12,46 @@ law and is faster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from tqdm.auto import tqdm
 
-from specviz.core import philox
 from specviz.core.contract import FloatArray, IntArray, Sampling
 from specviz.core.draws import Purpose
 from specviz.core.rule import residual
 from specviz.decoding.distributions import laws
-from specviz.decoding.memo import Continuation, LogitStore
+from specviz.decoding.levels import COLUMNS, Level, Levels
+from specviz.decoding.many_draws import Generator, Keyed, inverted
 
-BLOCK = 2**14
-"""Keyed numbers are computed so many at a time: they stay in the processor's cache."""
+
+@dataclass(frozen=True)
+class Group:
+    """Replicas whose texts have the same length, in contexts that are computed together.
+
+    Parameters
+    ----------
+    position : int
+        How many tokens of each text are decided.
+    above : tuple of (Level, Level), optional
+        The target's and the draft's level of one token less; None at the prompt.
+    parents, tokens : IntArray
+        ``(contexts,)`` row in the level above, and the token that came after it.
+    who, context, rounds, node, depth : IntArray
+        ``(replicas,)`` index, which of the contexts, rounds so far, proposals accepted so far in
+        this round, proposals in this round.
+    """
+
+    position: int
+    above: tuple[Level, Level] | None
+    parents: IntArray
+    tokens: IntArray
+    who: IntArray
+    context: IntArray
+    rounds: IntArray
+    node: IntArray
+    depth: IntArray
 
 
 class SideBySide:
@@ -77,8 +104,8 @@ class SideBySide:
             raise ValueError("temperature must be above 0 here: greedy replicas are all alike")
         self.length, self.gamma, self.stop_ids = length, gamma, stop_ids
         self.longest = length if max_new_tokens is None else max(length, max_new_tokens)
-        self._p = LogitStore(target, self.prompt, vocab_size)
-        self._q = LogitStore(draft, self.prompt, vocab_size)
+        self._p = Levels(target, self.prompt, vocab_size)
+        self._q = Levels(draft, self.prompt, vocab_size)
         limit = self._p.context_length
         if limit is not None:
             self.longest = min(self.longest, limit - len(self.prompt))
@@ -90,7 +117,9 @@ class SideBySide:
         draft_limit = self._q.context_length
         self._draft_room = np.inf if draft_limit is None else draft_limit - len(self.prompt)
 
-    def draw(self, n: int, *, seed: int, first: int = 0, keyed: bool = True) -> IntArray:
+    def draw(
+        self, n: int, *, seed: int, first: int = 0, keyed: bool = True, progress: bool = False
+    ) -> IntArray:
         """Return ``(n, length)`` tokens; -1 after a text's end.
 
         Parameters
@@ -102,117 +131,108 @@ class SideBySide:
         keyed : bool
             Draw each number from its key as the loop does, so that replicas equal the loop's texts;
             else from one generator, which is faster.
+        progress : bool
+            Show a bar on runs of over two seconds.
         """
         tokens = np.full((n, self.length), -1, dtype=np.int64)
-        live = np.arange(n)  # replicas whose text goes on
-        context = np.zeros(n, dtype=np.int64)  # (live,) which of `contexts`
-        contexts: list[Continuation] = [()]
-        rounds, node = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        depth = np.full(n, self._depth(0), dtype=np.int64)  # proposals in this round
-        draws = _Keyed(seed, first) if keyed else _Generator(seed, first)
-        for position in range(self.length):
-            p, q = self._law(self._p, contexts), self._law(self._q, contexts)
-            where = len(self.prompt) + position
-            x, kept = np.empty(len(live), dtype=np.int64), np.zeros(len(live), dtype=bool)
-            proposing = np.flatnonzero(node < depth)
-            who, when, lane = live[proposing], rounds[proposing], node[proposing]
-            u = draws(Purpose.DRAFT, who, where, when, lane)
-            v = draws(Purpose.ACCEPT, who, where, when, lane)
-            for row, some in _groups(context[proposing], len(contexts)):
-                chosen = _invert(q[row], u[some])
-                chance = np.minimum(1.0, p[row][chosen] / q[row][chosen])
-                x[proposing[some]] = chosen
-                kept[proposing[some]] = v[some] < chance
-            closing = np.flatnonzero(~kept)
-            zero = np.zeros(len(closing), dtype=np.int64)
-            u = draws(Purpose.CLOSING, live[closing], where, rounds[closing], zero)
-            refused = (node < depth)[closing].astype(np.int64)
-            for cell, some in _groups(2 * context[closing] + refused, 2 * len(contexts)):
-                row = cell // 2
-                law = residual(p[row], q[row]) if cell % 2 else p[row]
-                x[closing[some]] = _invert(law, u[some])
-            tokens[live, position] = x
-            # a closing token ends the round
-            node = np.where(kept, node + 1, 0)
-            rounds = np.where(kept, rounds, rounds + 1)
-            depth = np.where(kept, depth, self._depth(position + 1))
-            if position + 1 == self.length:
-                break
-            goes_on = ~np.isin(x, list(self.stop_ids))
-            live, node, rounds, depth = (a[goes_on] for a in (live, node, rounds, depth))
-            pairs = (context * self._p.vocab_size + x)[goes_on]
-            values, context = np.unique(pairs, return_inverse=True)
-            parents, last = np.divmod(values, self._p.vocab_size)
-            contexts = [
-                (*contexts[parent], token)
-                for parent, token in zip(parents.tolist(), last.tolist(), strict=True)
-            ]
-            if not len(live):
-                break
+        draws = Keyed(seed, first) if keyed else Generator(seed, first)
+        none, zero = np.zeros(0, dtype=np.int64), np.zeros(n, dtype=np.int64)
+        depth = np.full(n, self._depth(0), dtype=np.int64)
+        waiting = [Group(0, None, none, none, np.arange(n), zero, zero, zero, depth)]
+        bar = tqdm(
+            total=n, desc="replicas", unit="text", delay=2, leave=False, disable=not progress
+        )
+        with bar:
+            while waiting:
+                group = waiting.pop()
+                levels = self._levels(group)
+                x, kept = self._decided(group, levels, draws)
+                tokens[group.who, group.position] = x
+                following = self._following(group, levels, x, kept)
+                waiting.extend(reversed(following))
+                bar.update(len(group.who) - sum(len(part.who) for part in following))
         return tokens
+
+    def _levels(self, group: Group) -> tuple[Level, Level]:
+        if group.above is None:
+            return self._p.root(), self._q.root()
+        of_p, of_q = (
+            levels.grown(above, group.parents, group.tokens)
+            for levels, above in zip((self._p, self._q), group.above, strict=True)
+        )
+        return of_p, of_q
+
+    def _decided(
+        self, group: Group, levels: tuple[Level, Level], draws: Keyed | Generator
+    ) -> tuple[IntArray, Any]:
+        """Return each replica's next token, and whether it is an accepted proposal."""
+        p, q = (self._law(level) for level in levels)  # (contexts, vocab)
+        where = len(self.prompt) + group.position
+        x = np.empty(len(group.who), dtype=np.int64)
+        kept = np.zeros(len(group.who), dtype=bool)
+
+        proposing = np.flatnonzero(group.node < group.depth)
+        key = (group.who[proposing], where, group.rounds[proposing], group.node[proposing])
+        row = group.context[proposing]
+        u, v = draws(Purpose.DRAFT, *key), draws(Purpose.ACCEPT, *key)
+        chosen = inverted(q, row, u)
+        chance = np.minimum(1.0, p[row, chosen] / q[row, chosen])
+        x[proposing], kept[proposing] = chosen, v < chance
+
+        closing = np.flatnonzero(~kept)
+        zero = np.zeros(len(closing), dtype=np.int64)
+        u = draws(Purpose.CLOSING, group.who[closing], where, group.rounds[closing], zero)
+        row, refused = group.context[closing], (group.node < group.depth)[closing]
+        x[closing[~refused]] = inverted(p, row[~refused], u[~refused])
+        if refused.any():
+            rows, which = np.unique(row[refused], return_inverse=True)
+            left = np.stack([residual(p[c], q[c]) for c in rows.tolist()])
+            x[closing[refused]] = inverted(left, which, u[refused])
+        return x, kept
+
+    def _following(
+        self, group: Group, levels: tuple[Level, Level], x: IntArray, kept: Any
+    ) -> list[Group]:
+        """Return the replicas that go on, in groups of contexts that fit into one batch."""
+        position = group.position + 1
+        if position == self.length:
+            return []
+        # a closing token ends the round
+        node = np.where(kept, group.node + 1, 0)
+        rounds = np.where(kept, group.rounds, group.rounds + 1)
+        depth = np.where(kept, group.depth, self._depth(position))
+        goes_on = np.flatnonzero(~np.isin(x, list(self.stop_ids)))
+        values, context = np.unique(
+            group.context[goes_on] * self._p.vocab_size + x[goes_on], return_inverse=True
+        )
+        parents, tokens = np.divmod(values, self._p.vocab_size)
+        width = len(values)
+        if self._p.is_network:
+            width = max(1, COLUMNS // (len(self.prompt) + position))
+        order = np.argsort(context, kind="stable")
+        following = []
+        for start in range(0, len(values), max(1, width)):
+            low, high = np.searchsorted(context[order], [start, start + width])
+            some = order[low:high]
+            who = goes_on[some]
+            part = slice(start, start + width)
+            following.append(
+                Group(
+                    position, levels, parents[part], tokens[part], group.who[who],
+                    context[some] - start, rounds[who], node[who], depth[who],
+                )
+            )  # fmt: skip
+        return following
 
     def _depth(self, position: int) -> int:
         """Return how many proposals a round has that begins at this position."""
         room = self.longest - position - 1
         return int(max(0, min(self.gamma, room, self._draft_room - position)))
 
-    def _law(self, store: LogitStore, contexts: list[Continuation]) -> FloatArray:
-        limit = store.context_length
-        if limit is not None and len(self.prompt) + len(contexts[0]) > limit:
-            return np.ones((len(contexts), store.vocab_size))  # never drawn from: too long for it
-        past = [np.append(self.prompt, c).astype(np.int64) for c in contexts]
-        return laws(store.rows(contexts), self.sampling, past)
-
-
-def _groups(labels: IntArray, size: int) -> Iterator[tuple[int, IntArray]]:
-    """Yield each label and the places that have it."""
-    small = labels.astype(np.uint16) if size < 2**16 else labels  # sorts faster
-    order = np.argsort(small, kind="stable")
-    ends = np.cumsum(np.bincount(labels, minlength=size))
-    start = 0
-    for label, end in enumerate(ends.tolist()):
-        if end > start:
-            yield label, order[start:end]
-        start = end
-
-
-def _invert(law: FloatArray, u: FloatArray) -> IntArray:
-    """Return the tokens that :func:`specviz.core.draws.invert` gives, all at once."""
-    cdf = np.cumsum(law)
-    tokens = np.searchsorted(cdf, u * cdf[-1], side="right")
-    last = np.searchsorted(cdf, cdf[-1], side="left")
-    out: IntArray = np.minimum(tokens, last)
-    return out
-
-
-class _Keyed:
-    """Uniforms by key: those of :class:`specviz.core.draws.Sampler`."""
-
-    def __init__(self, seed: int, first: int) -> None:
-        self._seed, self._first = seed, first
-
-    def __call__(
-        self, purpose: int, who: IntArray, position: int, when: IntArray, lane: IntArray
-    ) -> FloatArray:
-        out = np.empty(len(who))
-        for start in range(0, len(who), BLOCK):
-            part = slice(start, start + BLOCK)
-            sequence = who[part] + self._first
-            what, where = (np.full(len(sequence), word) for word in (int(purpose), position))
-            key: Any = (self._seed, sequence)
-            high, low, _, _ = philox.philox((what, where, when[part], lane[part]), key)
-            out[part] = (((high << 20) | (low >> 12)) + 0.5) * 2.0**-52
-        return out
-
-
-class _Generator:
-    """Uniforms of one generator, in the order asked for."""
-
-    def __init__(self, seed: int, first: int) -> None:
-        self._rng = np.random.default_rng([seed, first])
-
-    def __call__(
-        self, purpose: int, who: IntArray, position: int, when: IntArray, lane: IntArray
-    ) -> FloatArray:
-        out: FloatArray = self._rng.random(len(who))
-        return out
+    def _law(self, level: Level) -> FloatArray:
+        if level.logits is None:  # never drawn from: too long for the model
+            return np.ones((len(level.contexts), self._p.vocab_size))
+        past = None
+        if self.sampling.repetition_penalty != 1:
+            past = [np.append(self.prompt, c).astype(np.int64) for c in level.contexts]
+        return laws(level.logits, self.sampling, past)
