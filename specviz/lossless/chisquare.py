@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,10 @@ def goodness_of_fit(table: Table, words: Words | None = None) -> Finding:
 def pearson(counts: FloatArray, expected: FloatArray) -> tuple[float, float]:
     """Return Pearson's statistic and p-value; expectations are scaled to the total in float64.
 
+    With cells that expect about five, chi-square's tail is too light: p-values below .001 come up
+    to 1.4 times too often, and Holm's correction lives there. So the p-value is that of a gamma law
+    with the statistic's exact mean, variance and skewness (:func:`moments`).
+
     Raises
     ------
     ValueError
@@ -48,9 +53,35 @@ def pearson(counts: FloatArray, expected: FloatArray) -> tuple[float, float]:
     """
     if np.any(expected <= 0):
         raise ValueError("a cell with expected count 0 must be pooled before it is tested")
-    scaled = np.asarray(expected, dtype=np.float64) * (float(counts.sum()) / float(expected.sum()))
-    found: Any = stats.chisquare(counts, scaled)
-    return float(found.statistic), float(found.pvalue)
+    n = float(counts.sum())
+    scaled = np.asarray(expected, dtype=np.float64) * (n / float(expected.sum()))
+    statistic = float(stats.chisquare(counts, scaled).statistic)
+    mean, variance, third = moments(scaled / n, n)
+    if third <= 0 or variance <= 0:  # two cells of nearly a half
+        return statistic, float(stats.chi2.sf(statistic, mean))
+    shape = 4 * variance**3 / third**2
+    place = shape + (statistic - mean) / sqrt(variance) * sqrt(shape)
+    return statistic, float(stats.gamma.sf(place, shape))
+
+
+def moments(law: FloatArray, n: float) -> tuple[float, float, float]:
+    """Return mean, variance and third central moment of Pearson's statistic, exactly.
+
+    For n texts of law ``(cells,)``, from the factorial moments of the multinomial (Haldane 1937,
+    "The exact value of the moments of the distribution of χ²"). For large n they are chi-square's:
+    cells - 1, 2 (cells - 1) and 8 (cells - 1).
+
+    Examples
+    --------
+    >>> [round(moment, 3) for moment in moments(np.array([0.5, 0.5]), n=10)]
+    [1.0, 1.8, 5.76]
+    """
+    k = len(law)
+    once, twice = float(np.sum(1 / law)), float(np.sum(1 / law**2))
+    variance = 2 * (k - 1) + (once - k**2 - 2 * k + 2) / n
+    third = 8 * (k - 1) + (22 * once - 18 * k**2 - 36 * k + 32) / n
+    third += (twice - 3 * once * k - 22 * once + 2 * k**3 + 18 * k**2 + 28 * k - 24) / n**2
+    return k - 1.0, variance, third
 
 
 def homogeneity(

@@ -64,7 +64,8 @@ def assisted(pair: Any, **generation: Any) -> Function:
             )
         assistant = pair.draft
     if assistant is not None:
-        generation["assistant_model"] = getattr(assistant, "model", assistant)
+        hugging_face = assistant if hasattr(assistant, "generate") else assistant.model
+        generation["assistant_model"] = hugging_face
         generation.setdefault("num_assistant_tokens", DRAFTED)
         generation.setdefault("num_assistant_tokens_schedule", "constant")
     model = pair.target.model
