@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from specviz.lossless.verifier import audit_verifier
     from specviz.models.load import load
     from specviz.models.pair import Pair
+    from specviz.player.live import play_live
     from specviz.player.page import to_html
     from specviz.player.widget import play, race
 
@@ -66,6 +67,7 @@ __all__ = [
     "load",
     "lossless",
     "play",
+    "play_live",
     "race",
     "rules",
     "stream",
@@ -99,6 +101,7 @@ _HOMES = {
     "load": "specviz.models.load:load",
     "lossless": "specviz.lossless",
     "play": "specviz.player.widget:play",
+    "play_live": "specviz.player.live:play_live",
     "race": "specviz.player.widget:race",
     "rules": "specviz.core.rules",
     "stream": "specviz.api.generate:stream",

@@ -19,7 +19,11 @@ from importlib.resources import files
 from specviz.figures.theme import DARK, LIGHT, variables
 
 ENTRY, PAGE_ENTRY = "main.js", "standalone.js"
-SHEETS = ("player.css", "views.css")
+LAB, LAB_PAGE = "lab.js", "lab_page.js"
+"""Entries of the widgets and of their pages: players and races; the editor and the watch."""
+
+SHEETS = ("player.css", "views.css", "live.css")
+LAB_SHEETS = ("player.css", "views.css", "editor.css", "watch.css")
 
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:const|function|async function) (\w+))", re.MULTILINE)
@@ -47,12 +51,13 @@ def script(entry: str = ENTRY) -> str:
     >>> "import " in script(PAGE_ENTRY)
     False
     """
-    parts = [f"const SVP_STYLE={json.dumps(style())};\n"]
+    parts = [f"const SVP_STYLE={json.dumps(style(entry))};\n"]
     _collect(entry, parts, [])
-    if entry == PAGE_ENTRY:
-        parts.append("m_standalone.mountAll();\n")
+    name = entry.removesuffix(".js")
+    if entry in (PAGE_ENTRY, LAB_PAGE):
+        parts.append(f"m_{name}.mountAll();\n")
     else:
-        parts.append(f"export default {{render:m_{entry.removesuffix('.js')}.render}};\n")
+        parts.append(f"export default {{render:m_{name}.render}};\n")
     return "".join(parts)
 
 
@@ -69,8 +74,9 @@ def loader(name: str) -> str:
 
 
 @cache
-def style() -> str:
-    """Return the style sheet: light and dark, the host's own colours where it has any."""
+def style(entry: str = ENTRY) -> str:
+    """Return the style sheet of an entry: light and dark, the host's own colours where it has any."""
+    sheets = LAB_SHEETS if entry in (LAB, LAB_PAGE) else SHEETS
     light, dark = _palette(LIGHT.__dict__), _palette(DARK.__dict__)
     host_is_dark = (
         '[data-jp-theme-light="false"] .svp-auto,.vscode-dark .svp-auto,'
@@ -81,7 +87,7 @@ def style() -> str:
         f".svp{{{light}}}{host_is_dark}{{{dark}}}"
         f"@media (prefers-color-scheme:dark){{{host_is_unknown}{{{dark}color-scheme:dark}}}}"
         f".svp.svp-light{{{variables(LIGHT)}}}"
-        f".svp.svp-dark{{{variables(DARK)}}}\n" + "".join(_sheet(name) for name in SHEETS)
+        f".svp.svp-dark{{{variables(DARK)}}}\n" + "".join(_sheet(name) for name in sheets)
     )
 
 

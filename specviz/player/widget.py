@@ -13,7 +13,7 @@ from ipywidgets import widget_serialization
 from specviz.figures.coloured_text import plain
 from specviz.figures.comparison import Comparison
 from specviz.figures.page import against
-from specviz.player.assets import loader
+from specviz.player.assets import ENTRY, loader
 from specviz.player.options import baseline_of, checked_options, checked_trace
 from specviz.player.page import compressed
 from specviz.player.projection import pack, project
@@ -36,6 +36,7 @@ class Widget(anywidget.AnyWidget):
     a front end that cannot look it up asks for it by the message ``{"ask": "script"}``.
     """
 
+    entry = ENTRY
     _esm = loader("widget")
     script = traitlets.Instance(Script).tag(sync=True, **widget_serialization)
     digest = traitlets.Unicode().tag(sync=True)
@@ -44,7 +45,7 @@ class Widget(anywidget.AnyWidget):
     options = traitlets.Dict().tag(sync=True)
 
     def __init__(self, **values: Any) -> None:
-        script = shared_script()
+        script = shared_script(self.entry)
         super().__init__(script=script, digest=script.digest, **values)
         self.on_msg(_send_script)
 
@@ -238,13 +239,14 @@ def replace_in_cell(widget: Widget) -> None:
     _by_cell[key] = widget
 
 
-def close_in_cell(kind: type[Widget]) -> None:
-    """Close the widget of this kind that the running notebook cell made before, if it did."""
+def close_in_cell(kind: type[Widget]) -> Widget | None:
+    """Close the widget of this kind that the running notebook cell made before; return it."""
     old = _by_cell.pop((_cell() or "", kind.__name__), None)
     if old is not None:
         if old.layout is not None:
             old.layout.close()
         old.close()
+    return old
 
 
 def _send_script(widget: Widget, content: Any, buffers: Any) -> None:

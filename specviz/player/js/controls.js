@@ -123,6 +123,11 @@ export function controls(player, options) {
     say(text) {
       setText(copied, text);
     },
+    /** There are more steps now. @param {number} length */
+    grown(length) {
+      options.length = length;
+      scrub.max = String(Math.max(0, length - 1));
+    },
     /** @param {any} frame @param {any} state */
     update(frame, state) {
       if (Number(scrub.value) !== frame.step) scrub.value = String(frame.step);

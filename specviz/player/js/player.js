@@ -27,6 +27,19 @@ export const VIEWS = [textView, phaseView, barsView, drawView, cachesView, lanes
  * @returns {() => void} takes everything down again
  */
 export function mountPlayer(el, data, model) {
+  return buildPlayer(el, data, model).dispose;
+}
+
+/**
+ * As mountPlayer, for a run that may still grow.
+ * @param {any} el
+ * @param {import("./decode.js").Data} data
+ * @param {any} model
+ * @param {{ running: boolean, full?: any, prefers?: any, changed?: () => void } | null} [feed] of a
+ *   growing run: whether it still runs, what to show full screen, a state to start with, and whom
+ *   to tell when it begins or ends to follow
+ */
+export function buildPlayer(el, data, model, feed = null) {
   const options = model.get("options") ?? {};
   const time = timeline(data);
   const off = new AbortController();
@@ -34,8 +47,11 @@ export function mountPlayer(el, data, model) {
   const book = scorebook(data);
   const state = {
     step: 0, playing: false, speed: 2, guided: Boolean(options.guided), predict: false, hint: false,
-    book, whatIf: /** @type {any} */ (null),
+    book, whatIf: /** @type {any} */ (null), following: Boolean(feed), ...feed?.prefers,
   };
+  /** Where a growing run is followed: its newest round decided, and in the end all of it. */
+  const newest = () => time.length - (feed?.running && data.round.nodes[data.rounds - 1] ? 2 : 1);
+  const heading = () => state.following && Boolean(feed?.running);
   const root = h("div", {
     class: `svp svp-${options.theme ?? "auto"}`, tabindex: 0, role: "group",
     "aria-label": `Player: ${data.header.label}`, "data-lm-suppress-shortcuts": "true",
@@ -45,7 +61,7 @@ export function mountPlayer(el, data, model) {
   if (!time.length) {
     root.append(h("p", { class: "svp-none", text: "This run has no rounds: there is nothing to play." }));
     el.append(root);
-    return () => root.remove();
+    return { root, state, grow() {}, follow() {}, dispose: () => root.remove() };
   }
 
   const clock = playback({
@@ -56,6 +72,7 @@ export function mountPlayer(el, data, model) {
       let to = Math.min(state.step + steps, last);
       if (reduced.matches) to = time.start[time.at(to).round + 1] - 1; // completed states only
       if (state.predict) for (let s = state.step + 1; s < to; s++) if (time.at(s).phase === "decide") to = s;
+      if (to === last && feed?.running) state.following = true; // caught up
       move(to);
       return to < last;
     },
@@ -72,6 +89,7 @@ export function mountPlayer(el, data, model) {
     /** @param {number} step */
     go(step) {
       clock.stop();
+      state.following = Boolean(feed) && step >= newest();
       move(step);
       settle();
     },
@@ -79,6 +97,9 @@ export function mountPlayer(el, data, model) {
     edge: (way) => player.go(way < 0 ? 0 : time.length - 1),
     toggle() {
       if (player.frame.concealed) return player.guess(null);
+      if (feed?.running && !state.playing && (state.following || state.step >= newest()))
+        return follow(!state.following);
+      state.following = false;
       if (!state.playing && state.step >= time.length - 1) move(0);
       clock.toggle();
     },
@@ -120,7 +141,8 @@ export function mountPlayer(el, data, model) {
     },
     focus: () => root.focus(),
     full() {
-      const done = document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen?.();
+      const whole = feed?.full ?? root;
+      const done = document.fullscreenElement ? document.exitFullscreen() : whole.requestFullscreen?.();
       done?.catch?.(() => bar.say("full screen is not allowed here"));
     },
     help: (on) => bar.showHelp(on),
@@ -163,7 +185,8 @@ export function mountPlayer(el, data, model) {
     const frame = frameAt(data, time, state.step, asks);
     player.frame = frame;
     for (const view of views) view.update(frame, state);
-    bar.update(frame, state);
+    bar.update(frame, heading() ? { ...state, playing: true } : state);
+    feed?.changed?.();
     predicting.update(frame, state);
     show(captionBox, state.guided);
     if (state.guided) setText(captionBox, caption(data, frame));
@@ -180,6 +203,25 @@ export function mountPlayer(el, data, model) {
     state.whatIf = null;
     state.hint = false;
     draw();
+  }
+
+  /** @param {boolean} on */
+  function follow(on) {
+    clock.stop();
+    state.following = on;
+    if (on) move(newest());
+    else draw();
+    settle();
+  }
+
+  /** More rounds of the same run, or its end. @param {import("./decode.js").Data} more */
+  function grow(more) {
+    Object.assign(data, more);
+    Object.assign(time, timeline(data));
+    for (const view of views) view.grown?.();
+    bar.grown(time.length);
+    if (state.following) move(newest());
+    else draw();
   }
 
   function announce() {
@@ -235,11 +277,11 @@ export function mountPlayer(el, data, model) {
   };
   listen(window, "hashchange", fromLink);
 
-  move(model.get("step") || 0);
+  move(feed ? newest() : model.get("step") || 0);
   fromLink();
   announce();
   let gone = false;
-  return () => {
+  const dispose = () => {
     if (gone) return;
     gone = true;
     clock.stop();
@@ -250,6 +292,7 @@ export function mountPlayer(el, data, model) {
     model.off("change:round", roundFromKernel);
     root.remove();
   };
+  return { root, state, grow, follow, dispose };
 }
 
 /** Read the first of a model's runs and build its player. @param {any} model @param {any} el */

@@ -43,13 +43,13 @@ export const lanesView = {
   title: "Time",
   /** @param {Data} data @param {any} time @param {any} player */
   mount(data, time, player) {
-    const total = data.sums.seconds[data.rounds];
-    const baseline = data.header.baseline;
-    if (!(total > 0)) {
+    let baseline = data.header.baseline;
+    if (!(data.sums.seconds[data.rounds] > 0)) {
       const el = h("div", { class: "svp-lanes" }, [h("div", { class: "svp-sub", text: "This run has no measured times." })]);
       return { el, update() {} };
     }
-    const size = Math.max((SPAN * total) / data.rounds, 1e-9);
+    const span = () => Math.max((SPAN * data.sums.seconds[data.rounds]) / data.rounds, 1e-9);
+    let size = span();
     const lane = () => h("div", { class: "svp-lane" });
     const ours = lane(), alone = lane();
     const oursBlocks = pool(ours, block), aloneBlocks = pool(alone, block);
@@ -73,6 +73,12 @@ export const lanesView = {
     let drawn = -1;
     return {
       el,
+      /** There are more rounds now. */
+      grown() {
+        baseline = data.header.baseline;
+        size = span();
+        drawn = -1;
+      },
       /** @param {Frame} frame */
       update(frame) {
         const now = secondsAt(data, frame);

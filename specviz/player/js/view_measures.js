@@ -51,8 +51,12 @@ export const measuresView = {
     const list = h("dl", { class: "svp-facts" }, rows.map((row) => row.el));
     const chart = h("div", { class: "svp-chart", title: "tokens that each pass gave" });
     const bars = pool(chart, () => ({ el: h("i") }));
-    let most = 1;
-    for (let r = 0; r < data.rounds; r++) most = Math.max(most, data.outStart[r + 1] - data.outStart[r]);
+    let most = 1, counted = 0;
+    const count = () => {
+      for (; counted < data.rounds; counted++)
+        most = Math.max(most, data.outStart[counted + 1] - data.outStart[counted]);
+    };
+    count();
     const el = h("div", { class: "svp-measures" }, [
       list, chart, h("div", { class: "svp-key" }, [
         h("span", { class: "svp-k-acc", text: "accepted" }), h("span", { class: "svp-k-close", text: "closing token, per round" }),
@@ -65,6 +69,11 @@ export const measuresView = {
     let drawn = "";
     return {
       el,
+      /** There are more rounds now. */
+      grown() {
+        count();
+        drawn = "";
+      },
       /** @param {Frame} frame */
       update(frame) {
         const now = measuresAt(data, frame);

@@ -1,0 +1,191 @@
+"""What a live run is told: its settings, checked, and the drafters that a pair can do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from specviz.core.rules import RULES
+from specviz.figures.visible import visible
+
+NAMES = ("prompt", "gamma", "temperature", "drafter", "rule", "seed", "max_new_tokens")
+MOST_GAMMA = 12
+"""Where the slider of gamma ends, unless more was asked for."""
+LONGEST_PROMPT = 20_000
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A drafter that can be chosen: how it is called, and whether gamma is ours to set."""
+
+    name: str
+    takes_gamma: bool = True
+
+
+def choices(pair: Any, given: Any = None) -> list[Choice]:
+    """Return the drafters that a pair can do, the usual one first.
+
+    Parameters
+    ----------
+    pair : Pair
+        Its models decide.
+    given : Drafter, optional
+        One that the caller made; it comes first, and brings its own gamma.
+
+    Examples
+    --------
+    >>> from specviz.core.tabular import TabularModel, TabularPair
+    >>> [one.name for one in choices(TabularPair(TabularModel([0.5, 0.5])))]
+    ['prompt lookup', 'target alone']
+    """
+    found = [] if given is None else [Choice(_name_of(given), takes_gamma=False)]
+    if pair.draft is not None:
+        found.append(Choice("draft model"))
+    found.append(Choice("prompt lookup"))
+    if pair.draft is not None:
+        found.append(Choice("tree"))
+    if not hasattr(pair.target, "session"):  # a Hugging Face model
+        if _layers(pair) > 1:
+            found.append(Choice("early exit"))
+        if _has_heads(pair, "medusa"):
+            found.append(Choice("Medusa", takes_gamma=False))
+        if _has_heads(pair, "eagle"):
+            found += [Choice("EAGLE"), Choice("EAGLE tree")]
+        if pair.draft is not None and not hasattr(pair.draft, "session"):
+            found.append(Choice("quantized draft"))
+    found.append(Choice("target alone", takes_gamma=False))
+    return found
+
+
+def drafting(pair: Any, name: str, gamma: int, given: Any = None) -> dict[str, Any]:
+    """Return the arguments of :func:`specviz.stream` for a drafter of :func:`choices`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If gamma cannot be had with it.
+    """
+    if given is not None and name == _name_of(given):
+        return {"drafter": given}
+    if name == "target alone" or gamma == 0:
+        return {"gamma": 0}
+    if name == "draft model":
+        return {"gamma": gamma}  # and the noise that the rule asks for
+    from specviz.drafters.eagle import Eagle
+    from specviz.drafters.early_exit import EarlyExit
+    from specviz.drafters.medusa import Medusa
+    from specviz.drafters.prompt_lookup import PromptLookup
+    from specviz.drafters.quantized import Quantized
+    from specviz.drafters.tree import Tree
+
+    makers = {
+        "prompt lookup": lambda: PromptLookup(gamma),
+        "tree": lambda: Tree([2, 2, *[1] * gamma][:gamma]),
+        "early exit": lambda: EarlyExit(max(1, _layers(pair) // 4), gamma),
+        "Medusa": Medusa,
+        "EAGLE": lambda: Eagle(gamma=gamma),
+        "EAGLE tree": lambda: Eagle(tree="dynamic", gamma=gamma),
+        "quantized draft": lambda: Quantized(gamma),
+    }
+    return {"drafter": makers[name]()}
+
+
+def checked_settings(values: Mapping[str, Any], known: Sequence[Choice]) -> dict[str, Any]:
+    """Return settings whose every value is of the right kind, as plain JSON values.
+
+    Parameters
+    ----------
+    values : mapping
+        A value for each of :data:`NAMES`.
+    known : sequence of Choice
+        The drafters there are.
+
+    Raises
+    ------
+    TypeError, ValueError
+        In one sentence, naming the setting.
+    """
+    unknown = [str(name) for name in values if name not in NAMES]
+    if unknown:
+        raise TypeError(f"settings are {', '.join(NAMES)}; got {visible(unknown[0], limit=40)!r}")
+    _one_of("drafter", values["drafter"], [choice.name for choice in known])
+    _one_of("rule", values["rule"], list(RULES))
+    temperature = values["temperature"]
+    if isinstance(temperature, bool) or not isinstance(temperature, (int, float)):
+        raise TypeError(f"temperature must be a number >= 0, got {temperature!r}")
+    if not (math.isfinite(temperature) and temperature >= 0):
+        raise ValueError(f"temperature must be a number >= 0, got {temperature}")
+    prompt = values["prompt"]
+    if not isinstance(prompt, str):
+        raise TypeError(f"prompt must be text, got {type(prompt).__name__}")
+    if len(prompt) > LONGEST_PROMPT:
+        raise ValueError(f"prompt has {len(prompt):,} characters; at most {LONGEST_PROMPT:,} fit")
+    return {
+        "prompt": prompt,
+        "gamma": _whole("gamma", values["gamma"], 0),
+        "temperature": float(temperature),
+        "drafter": values["drafter"],
+        "rule": values["rule"],
+        "seed": _whole("seed", values["seed"], 0),
+        "max_new_tokens": _whole("max_new_tokens", values["max_new_tokens"], 1),
+    }
+
+
+def prompt_of(text: str, ids: bool) -> Any:
+    """Return the prompt that a text box holds: the text, or the token ids in it.
+
+    Raises
+    ------
+    ValueError
+        If ids are wanted and something else is there.
+
+    Examples
+    --------
+    >>> prompt_of("2, 5 7", ids=True)
+    [2, 5, 7]
+    """
+    if not ids:
+        return text
+    words = text.replace(",", " ").split()
+    if not words or not all(word.isdecimal() for word in words):
+        raise ValueError(f"prompt must be token ids such as '2 5 7', got {visible(text, limit=40)}")
+    return [int(word) for word in words]
+
+
+def _whole(name: str, value: Any, at_least: int) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # a browser has one kind of number
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number >= {at_least}, got {value!r}")
+    if value < at_least:
+        raise ValueError(f"{name} must be >= {at_least}, got {value}")
+    return value
+
+
+def _one_of(name: str, value: Any, known: list[str]) -> None:
+    if value not in known:
+        shown = visible(repr(value), limit=60)
+        raise ValueError(f"{name} must be one of {', '.join(known)}; got {shown}")
+
+
+def _name_of(drafter: Any) -> str:
+    return f"{getattr(drafter, 'name', type(drafter).__name__)} (given)"
+
+
+def _layers(pair: Any) -> int:
+    """How many layers the target has, 0 if it is not built like Llama."""
+    base = getattr(getattr(pair.target, "model", None), "model", None)
+    layers = getattr(base, "layers", None)
+    return len(layers) if layers is not None and hasattr(base, "norm") else 0
+
+
+def _has_heads(pair: Any, kind: str) -> bool:
+    from specviz.models.heads import HeadsError, load_heads
+
+    try:
+        load_heads(None, pair, kind)
+    except HeadsError:
+        return False
+    return True
