@@ -75,7 +75,7 @@ def loader(name: str) -> str:
 
 @cache
 def style(entry: str = ENTRY) -> str:
-    """Return the style sheet of an entry: light and dark, the host's own colours where it has any."""
+    """Return an entry's style sheet: light and dark, the host's own colours where it has any."""
     sheets = LAB_SHEETS if entry in (LAB, LAB_PAGE) else SHEETS
     light, dark = _palette(LIGHT.__dict__), _palette(DARK.__dict__)
     host_is_dark = (

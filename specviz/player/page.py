@@ -137,7 +137,7 @@ def page(
         f"{embedded(values, [run], _described(trace))}\n"
         f"<noscript>{coloured_html(trace, budget=SHOWN_WITHOUT_SCRIPT)}</noscript>\n"
         f'<div class="sv-trace sv-page svp-plain">{comparison_html}</div>\n'
-        f"</main>\n{_code()}\n</body>\n</html>\n"
+        f"</main>\n{code()}\n</body>\n</html>\n"
     ).replace('<div class="sv-trace sv-page svp-plain"></div>\n', "")
 
 
@@ -186,11 +186,11 @@ def compressed(data: bytes) -> bytes:
 
 
 @cache
-def policy() -> str:
+def policy(entry: str = PAGE_ENTRY) -> str:
     """Return the page's rules for the browser: its own two scripts, inline style, nothing else."""
     digests = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'"
-        for code in (loader("page"), script(PAGE_ENTRY))
+        for code in (loader("page"), script(entry))
     )
     return (
         f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; "
@@ -199,9 +199,9 @@ def policy() -> str:
 
 
 @cache
-def _code() -> str:
+def code(entry: str = PAGE_ENTRY) -> str:
     """Return the player's script, packed, and the lines that unpack it."""
-    sent = base64.b64encode(packed(PAGE_ENTRY)).decode()
+    sent = base64.b64encode(packed(entry)).decode()
     return (
         f'<script type="application/vnd.specviz.code">{sent}</script>\n'
         f'<script type="module">{loader("page")}</script>'

@@ -11,7 +11,7 @@ import hashlib
 import ipywidgets
 import traitlets
 
-from specviz.player.assets import packed
+from specviz.player.assets import ENTRY, packed
 
 
 class Script(ipywidgets.Widget):
@@ -20,22 +20,22 @@ class Script(ipywidgets.Widget):
     code = traitlets.Bytes().tag(sync=True)
     digest = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self) -> None:
-        code = packed()
+    def __init__(self, entry: str = ENTRY) -> None:
+        code = packed(entry)
         super().__init__(code=code, digest=hashlib.sha256(code).hexdigest())
 
 
-_shared: list[Script] = []
+_shared: dict[str, Script] = {}
 
 
-def shared_script() -> Script:
-    """Return the kernel's script, made the first time and whenever the last one was closed.
+def shared_script(entry: str = ENTRY) -> Script:
+    """Return an entry's script in this kernel, made anew whenever the last one was closed.
 
     Examples
     --------
     >>> shared_script() is shared_script()
     True
     """
-    if not _shared or _shared[0].comm is None:
-        _shared[:] = [Script()]
-    return _shared[0]
+    if entry not in _shared or _shared[entry].comm is None:
+        _shared[entry] = Script(entry)
+    return _shared[entry]

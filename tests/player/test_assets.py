@@ -8,7 +8,16 @@ from importlib.resources import files
 import pytest
 
 from specviz.figures.theme import DARK, LIGHT, Palette, contrast
-from specviz.player.assets import ENTRY, PAGE_ENTRY, SHEETS, packed, script
+from specviz.player.assets import (
+    ENTRY,
+    LAB,
+    LAB_PAGE,
+    LAB_SHEETS,
+    PAGE_ENTRY,
+    SHEETS,
+    packed,
+    script,
+)
 
 SOURCES = sorted(
     (path.name, path.read_text("utf-8"))
@@ -21,11 +30,12 @@ def test_every_module_but_the_loaders_is_in_the_page() -> None:
     for name, source in SOURCES:
         if name.endswith("_loader.js"):
             continue
-        assert f"const m_{name.removesuffix('.js')}=" in script(PAGE_ENTRY), name
+        pages = script(PAGE_ENTRY) + script(LAB_PAGE)
+        assert f"const m_{name.removesuffix('.js')}=" in pages, name
         assert re.search(r"^// \S", source), f"{name} does not say what it is"
 
 
-@pytest.mark.parametrize("entry", [ENTRY, PAGE_ENTRY])
+@pytest.mark.parametrize("entry", [ENTRY, PAGE_ENTRY, LAB, LAB_PAGE])
 def test_joining_leaves_no_import_and_no_comment(entry: str) -> None:
     source = script(entry)
     assert not re.search(r"^(import|export (?!default))", source, re.MULTILINE)
@@ -77,7 +87,8 @@ def test_a_pale_ink_would_be_reported() -> None:
 
 def test_the_sheet_touches_nothing_but_the_player() -> None:
     text = "".join(
-        files("specviz.player").joinpath(f"css/{name}").read_text("utf-8") for name in SHEETS
+        files("specviz.player").joinpath(f"css/{name}").read_text("utf-8")
+        for name in {*SHEETS, *LAB_SHEETS}
     )
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     text = re.sub(r"@keyframes[^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}", "", text)

@@ -12,7 +12,7 @@ import pytest
 
 from specviz.core.views import VERDICTS
 from specviz.figures.visible import split_gap
-from specviz.player.assets import ENTRY, PAGE_ENTRY, script
+from specviz.player.assets import ENTRY, LAB, LAB_PAGE, PAGE_ENTRY, script
 from specviz.player.projection import pack, project
 from tests.player.runs import decoded
 
@@ -68,7 +68,7 @@ def test_drawing_without_a_browser(node: str, root: Path, tmp_path: Path) -> Non
 TESTS = "tests/player/js"
 
 
-@pytest.mark.parametrize("entry", [ENTRY, PAGE_ENTRY])
+@pytest.mark.parametrize("entry", [ENTRY, PAGE_ENTRY, LAB, LAB_PAGE])
 def test_what_is_sent_is_a_program(node: str, tmp_path: Path, entry: str) -> None:
     where = tmp_path / "joined.mjs"
     where.write_text(script(entry), "utf-8")

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { command, KEYS } from "../../../specviz/player/js/controls.js";
 import { playback } from "../../../specviz/player/js/playback.js";
-import { shim } from "../../../specviz/player/js/standalone.js";
+import { shim } from "../../../specviz/player/js/shim.js";
 
 test("keys", () => {
   assert.deepEqual(command({ key: "ArrowRight" }), ["jump", "token", 1]);
