@@ -36,7 +36,6 @@ class GrowingLayer(DynamicLayer):
         self.keys, self.values = keys[..., :end, :], values[..., :end, :]
         return self.keys, self.values
 
-
     @classmethod
     def of(cls, layer: Any, rows: Tensor, room: int = 1) -> GrowingLayer:
         """Return a layer with some rows of a batch ``(k,)``, and room for ``room`` tokens more."""

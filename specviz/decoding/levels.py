@@ -20,7 +20,7 @@ from specviz.decoding.growing import GrowingLayer, new_cache
 from specviz.decoding.memo import Continuation, LogitStore
 from specviz.decoding.target import HFTarget
 
-COLUMNS = 16_384
+COLUMNS = 8192
 """Tokens that the cache of one level holds at most, prompts included."""
 
 
@@ -84,7 +84,9 @@ class Levels:
             return Level([()], self._store.rows([()]))
         return self._pass(session, [()], None, self._prompt[None])
 
-    def grown(self, level: Level, parents: IntArray, tokens: IntArray) -> Level:
+    def grown(
+        self, level: Level, parents: IntArray, tokens: IntArray, *, spent: bool = False
+    ) -> Level:
         """Return the contexts of ``parents`` (rows of ``level``), each with one token more.
 
         Parameters
@@ -93,6 +95,8 @@ class Levels:
             One token shorter.
         parents, tokens : IntArray
             ``(k,)``.
+        spent : bool
+            Nothing else will grow from ``level``: its cache may be gone on with.
         """
         contexts = [
             (*level.contexts[parent], token)
@@ -103,7 +107,9 @@ class Levels:
             return Level(contexts, None)
         if not isinstance(session, HFTarget):
             return Level(contexts, self._store.rows(contexts))
-        return self._pass(session, contexts, _chosen(level.cache, parents), tokens[:, None])
+        every = spent and np.array_equal(parents, np.arange(len(level.contexts)))
+        cache = level.cache if every else _chosen(level.cache, parents)
+        return self._pass(session, contexts, cache, tokens[:, None])
 
     def _too_long(self, length: int) -> bool:
         limit = self.context_length
@@ -140,6 +146,7 @@ def _chosen(cache: DynamicCache | None, rows: IntArray) -> DynamicCache:
     """Return a new cache with some rows of another, in the order given."""
     assert cache is not None, "a network's level has a cache"
     chosen = new_cache()
+    layer: Any
     for layer in cache.layers:
         if getattr(layer, "keys", None) is None:  # keeps nothing
             chosen.layers.append(layer)

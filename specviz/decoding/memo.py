@@ -193,3 +193,30 @@ class RememberingSession:
     def open_exit(self, layer: int) -> None:
         """Refuse: early exit shares a cache."""
         raise NeedsPasses
+
+
+class RememberingPair:
+    """A pair whose models remember; everything else is the pair's own."""
+
+    def __init__(self, pair: Any, prompt: IntArray) -> None:
+        self._pair = pair
+        self.looked_ahead, self.meeting = 0, 1.0
+        """For how many texts contexts were computed ahead; what share of them meets those."""
+        self.target = _remembering(pair.target, prompt, pair.vocab_size)
+        self.draft = (
+            None if pair.draft is None else _remembering(pair.draft, prompt, pair.vocab_size)
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pair, name)
+
+    def stores_of_networks(self) -> list[LogitStore]:
+        """Return the target's store, then the draft's, where batches pay."""
+        models = [self.target, self.draft] if self.draft is not None else [self.target]
+        stores = [model.store for model in models]
+        batched = all(isinstance(store.session, HFTarget) for store in stores)
+        return stores if batched else []
+
+
+def _remembering(model: Any, prompt: IntArray, vocab_size: int) -> RememberingModel:
+    return RememberingModel(model, LogitStore(model, prompt, vocab_size))

@@ -134,7 +134,7 @@ def _chain_differences(target: HFTarget, ids: IntArray) -> tuple[str, list[float
     target.keep([0])
     # Where the trial goes on, it goes on with another token than the one it takes back.
     after = target.verify(ids[[B_CHILD]], Draft.empty(target.vocab_size))  # (1, vocab)
-    plain = _plain(target, ids[[*TEXT, B, B_CHILD]])[-3:]
+    plain = plain_logits(target, ids[[*TEXT, B, B_CHILD]])[-3:]
     return "the chain", _compared([*logits[:2], after[0]], plain)
 
 
@@ -143,8 +143,8 @@ def _tree_differences(target: HFTarget, ids: IntArray) -> tuple[str, list[float]
     logits = target.verify(ids[[*TEXT]], _chosen(target, nodes, parent))
     target.keep([1, 3])
     after = target.verify(ids[[A]], Draft.empty(target.vocab_size))  # (1, vocab)
-    through_a = _plain(target, ids[[*TEXT, A, A_CHILD]])
-    through_b = _plain(target, ids[[*TEXT, B, B_CHILD, A]])
+    through_a = plain_logits(target, ids[[*TEXT, A, A_CHILD]])
+    through_b = plain_logits(target, ids[[*TEXT, B, B_CHILD, A]])
     ours = [*logits[[0, 1, 3]], *logits[[0, 2, 4]], after[0]]
     return "the tree", _compared(ours, [*through_a[-3:], *through_b[-4:]])
 
@@ -160,8 +160,8 @@ def _exit_differences(layer: int) -> Differences:
         target.draft_step(ids[[B_CHILD]], layer)
         after = target.verify(ids[[B_CHILD]], Draft.empty(target.vocab_size))  # (1, vocab)
         plain = [
-            *_plain(target, ids[[*TEXT, B, A]])[-3:],
-            *_plain(target, ids[[*TEXT, B, B_CHILD]]),
+            *plain_logits(target, ids[[*TEXT, B, A]])[-3:],
+            *plain_logits(target, ids[[*TEXT, B, B_CHILD]]),
         ]
         return "two halves of a pass", _compared([*logits, after[0]], [*plain[:3], plain[-1]])
 
@@ -175,11 +175,11 @@ def _chosen(target: HFTarget, tokens: IntArray, parent: list[int]) -> Draft:
 
 
 def _compared(ours: Iterable[NDArray[Any]], plain: Iterable[NDArray[Any]]) -> list[float]:
-    return [_difference(row, other) for row, other in zip(ours, plain, strict=True)]
+    return [difference(row, other) for row, other in zip(ours, plain, strict=True)]
 
 
 @torch.inference_mode()
-def _plain(target: HFTarget, ids: IntArray) -> NDArray[Any]:
+def plain_logits(target: HFTarget, ids: IntArray) -> NDArray[Any]:
     """Return logits ``(len(ids), vocab)`` of an ordinary pass."""
     takes_cache = "use_cache" in inspect.signature(target.model.forward).parameters
     output = target.model(
@@ -189,7 +189,8 @@ def _plain(target: HFTarget, ids: IntArray) -> NDArray[Any]:
     return target.fitted(output.logits[0])
 
 
-def _difference(ours: NDArray[Any], plain: NDArray[Any]) -> float:
+def difference(ours: NDArray[Any], plain: NDArray[Any]) -> float:
+    """Return how far logits ``(vocab,)`` are off, relative to the spread of the plain ones."""
     finite = np.isfinite(plain)
     if not finite.any() or not np.isfinite(ours[finite]).all():
         return 0.0  # bad weights, not a bad cache: the laws will say where

@@ -3,11 +3,12 @@
 Each replica carries its context and where it stands in its round. At a position its proposal is
 drawn from q and judged, or, after a rejection or with the whole draft accepted, its closing token
 is drawn: the rounds of all replicas side by side. The tree of their prefixes is walked depth first,
-so many contexts at a time as fit into one batch, each on top of its parent's cache. With keyed draws each replica is token for token
-what the loop gives (:mod:`.loop`), up to draws that fall within rounding of the edge between two
-tokens: batched float32 logits differ by some 4e-6 from single ones, and with 2,048 tokens of a flat
-law about one draw in a thousand then gives its neighbour. With a plain generator it has the same
-law and is faster.
+so many contexts at a time as fit into one batch, each on top of its parent's cache.
+
+With keyed draws each replica is token for token what the loop gives (:mod:`.loop`), up to draws
+that fall within rounding of the edge between two tokens: batched float32 logits differ by some 4e-6
+from single ones, and with 2,048 tokens of a flat law about one draw in a thousand then gives its
+neighbour. With a plain generator it has the same law and is faster.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class Group:
         How many tokens of each text are decided.
     above : tuple of (Level, Level), optional
         The target's and the draft's level of one token less; None at the prompt.
+    only : bool
+        Whether no other group grows from the level above.
     parents, tokens : IntArray
         ``(contexts,)`` row in the level above, and the token that came after it.
     who, context, rounds, node, depth : IntArray
@@ -45,6 +48,7 @@ class Group:
 
     position: int
     above: tuple[Level, Level] | None
+    only: bool
     parents: IntArray
     tokens: IntArray
     who: IntArray
@@ -138,10 +142,11 @@ class SideBySide:
         draws = Keyed(seed, first) if keyed else Generator(seed, first)
         none, zero = np.zeros(0, dtype=np.int64), np.zeros(n, dtype=np.int64)
         depth = np.full(n, self._depth(0), dtype=np.int64)
-        waiting = [Group(0, None, none, none, np.arange(n), zero, zero, zero, depth)]
+        waiting = [Group(0, None, True, none, none, np.arange(n), zero, zero, zero, depth)]
         bar = tqdm(
-            total=n, desc="replicas", unit="text", delay=2, leave=False, disable=not progress
-        )
+            total=n * self.length, desc="replicas", unit="token", unit_scale=True, delay=2,
+            leave=False, disable=not progress,
+        )  # fmt: skip
         with bar:
             while waiting:
                 group = waiting.pop()
@@ -150,14 +155,20 @@ class SideBySide:
                 tokens[group.who, group.position] = x
                 following = self._following(group, levels, x, kept)
                 waiting.extend(reversed(following))
-                bar.update(len(group.who) - sum(len(part.who) for part in following))
+                ended = len(group.who) - sum(len(part.who) for part in following)
+                bar.update(len(group.who) + ended * (self.length - group.position - 1))
         return tokens
+
+    @property
+    def is_network(self) -> bool:
+        """Whether a network computes the target's laws."""
+        return self._p.is_network
 
     def _levels(self, group: Group) -> tuple[Level, Level]:
         if group.above is None:
             return self._p.root(), self._q.root()
         of_p, of_q = (
-            levels.grown(above, group.parents, group.tokens)
+            levels.grown(above, group.parents, group.tokens, spent=group.only)
             for levels, above in zip((self._p, self._q), group.above, strict=True)
         )
         return of_p, of_q
@@ -206,19 +217,20 @@ class SideBySide:
             group.context[goes_on] * self._p.vocab_size + x[goes_on], return_inverse=True
         )
         parents, tokens = np.divmod(values, self._p.vocab_size)
-        width = len(values)
+        parts = 1
         if self._p.is_network:
-            width = max(1, COLUMNS // (len(self.prompt) + position))
+            parts = -(-len(values) * (len(self.prompt) + position) // COLUMNS)
+        width = max(1, -(-len(values) // max(1, parts)))
         order = np.argsort(context, kind="stable")
+        ends = np.searchsorted(context[order], np.arange(0, len(values) + width, width))
         following = []
-        for start in range(0, len(values), max(1, width)):
-            low, high = np.searchsorted(context[order], [start, start + width])
-            some = order[low:high]
+        for index, start in enumerate(range(0, len(values), width)):
+            some = order[ends[index] : ends[index + 1]]
             who = goes_on[some]
             part = slice(start, start + width)
             following.append(
                 Group(
-                    position, levels, parents[part], tokens[part], group.who[who],
+                    position, levels, parts == 1, parents[part], tokens[part], group.who[who],
                     context[some] - start, rounds[who], node[who], depth[who],
                 )
             )  # fmt: skip
