@@ -9,7 +9,14 @@ from specviz.core.contract import IntArray, Sampling
 from specviz.lossless.gathering import Drawer
 
 GAMMA = 4
-MANY_AT_ONCE, FEW_AT_ONCE = 200_000, 1_000
+
+MANY_AT_ONCE, SOME_AT_ONCE, FEW_AT_ONCE = 200_000, 25_000, 1_000
+"""Texts per call: of tables, of networks by the vectorised rounds, by the loop."""
+
+LONG_AT_ONCE = 256
+"""Texts per call where they are long: what an interrupt may cost."""
+
+LONG = 16
 
 
 def chosen(
@@ -41,6 +48,7 @@ def own_loop(
     sampling: Sampling,
     seed: int,
     fault: Any = None,
+    progress: bool = False,
 ) -> Drawer:
     """Return what draws ``length`` tokens after one prompt.
 
@@ -60,7 +68,9 @@ def own_loop(
     name = f"{drafter.name} with {rule.name}"
     if fault is not None:
         name += f" and the fault {fault.name!r}"
-    many, per_call = _machine(pair, prompt, length, longest, drafter, rule, sampling, seed, fault)
+    many, per_call = _machine(
+        pair, prompt, length, longest, drafter, rule, sampling, seed, fault, progress
+    )
 
     def draw(ids: IntArray, n: int, its_seed: int, first: int) -> Any:
         return many(n, first)
@@ -70,7 +80,7 @@ def own_loop(
 
 def _machine(
     pair: Any, prompt: IntArray, length: int, longest: int, drafter: Any, rule: Any,
-    sampling: Sampling, seed: int, fault: Any,
+    sampling: Sampling, seed: int, fault: Any, progress: bool,
 ) -> tuple[Any, int]:  # fmt: skip
     """Return what gives texts (n, first) and how many at a time.
 
@@ -92,7 +102,11 @@ def _machine(
             pair.target, pair.draft, prompt, pair.vocab_size, length=length, gamma=drafter.gamma,
             sampling=sampling, stop_ids=pair.stop_ids, max_new_tokens=longest,
         )  # fmt: skip
-        return (lambda n, first: quick.draw(n, seed=seed, first=first)), MANY_AT_ONCE
+        per_call = SOME_AT_ONCE if quick.is_network else MANY_AT_ONCE
+        return (
+            lambda n, first: quick.draw(n, seed=seed, first=first, progress=progress),
+            LONG_AT_ONCE if quick.is_network and length > LONG else per_call,
+        )
     if fault is None:
         slow = Replicas(
             pair, prompt, length, drafter, rule,
@@ -105,4 +119,7 @@ def _machine(
             target_of=lambda target: broken_target(fault, target, sampling),
             draws_of=lambda draws: broken_draws(fault, draws),
         )  # fmt: skip
-    return (lambda n, first: slow.draw(n, first, progress=False)), FEW_AT_ONCE
+    return (
+        lambda n, first: slow.draw(n, first, progress=progress),
+        LONG_AT_ONCE if length > LONG else FEW_AT_ONCE,
+    )

@@ -72,7 +72,8 @@ def audit_own(
         draft = pair.draft
     asked = replace(asked, draft=draft)
     drawers = [
-        own_loop(pair, ids, length, used, rule, sampling, asked.seed, fault) for ids in prompts_ids
+        own_loop(pair, ids, length, used, rule, sampling, asked.seed, fault, asked.progress)
+        for ids in prompts_ids
     ]
     report = _drawn(drawers, prompts_ids, asked, held, length, sampling)
     if length <= used.gamma:
