@@ -15,17 +15,28 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from specviz.figures._against_expected import against_expected
+    from specviz.figures._audit import audit, p_values
     from specviz.figures._canvas import save
     from specviz.figures._evidence_over_samples import evidence_over_samples
     from specviz.figures._overlap import overlap
     from specviz.figures.page import to_html
 
-__all__ = ["against_expected", "evidence_over_samples", "overlap", "save", "to_html"]
+__all__ = [
+    "against_expected",
+    "audit",
+    "evidence_over_samples",
+    "overlap",
+    "p_values",
+    "save",
+    "to_html",
+]
 
 _HOMES = {
     "against_expected": "_against_expected",
+    "audit": "_audit",
     "evidence_over_samples": "_evidence_over_samples",
     "overlap": "_overlap",
+    "p_values": "_audit",
     "save": "_canvas",
     "to_html": "page",
 }

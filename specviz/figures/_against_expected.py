@@ -130,21 +130,29 @@ def _matplotlib(
     inches: tuple[float, float],
     points: float,
 ) -> Axes:
-    from matplotlib.ticker import MaxNLocator
-
-    from specviz.figures._canvas import new_axes, safe_text
+    from specviz.figures._canvas import new_axes
 
     ax = ax if ax is not None else new_axes(inches, colours)
+    draw_table(data, colours, ax, points)
+    return ax
+
+
+def draw_table(data: AgainstData, colours: Palette, ax: Axes, points: float) -> None:
+    """Draw cells, ratios and total variation into one Axes and two in it."""
+    from matplotlib.ticker import MaxNLocator
+
+    from specviz.figures._canvas import safe_text
+
     rows = np.arange(len(data.labels))
     ax.barh(
         rows, data.expected, 0.62, color=colours.p_tint, edgecolor=colours.p,
-        label="expected: target p",
+        label=f"expected: {data.against}",
     )  # fmt: skip
     _points(ax, data, colours, points, data.observed, data.low, data.high)
     most = float(max(data.expected.max(), data.observed.max()))
     ax.set_xlim(0, 1.75 * most)  # the second axis stands in the free part
     ax.set_xticks([x for x in MaxNLocator(4).tick_values(0, most) if x <= most])
-    ax.set_xlabel("texts", color=colours.text, fontsize=points, loc="left")
+    ax.set_xlabel(data.unit, color=colours.text, fontsize=points, loc="left")
     ax.set_yticks(rows, [safe_text(label) for label in data.labels])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.tick_params(colors=colours.muted, labelsize=points, length=0)
@@ -159,7 +167,6 @@ def _matplotlib(
     )  # fmt: skip
     title = "\n".join(safe_text(line) for line in data.title.split("\n"))
     ax.set_title(title, loc="left", color=colours.text, fontsize=1.1 * points, pad=6.2 * points)
-    return ax
 
 
 def _ratios(ax: Axes, data: AgainstData, colours: Palette, points: float) -> None:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specviz.core.contract import FloatArray
 from specviz.figures.visible import SPACE, split_gap
-from specviz.lossless.chisquare import goodness_of_fit
-from specviz.lossless.distance import distance
 from specviz.lossless.law import Conditional, ConditionalLaw
 from specviz.lossless.sample import Sample, Words
-from specviz.lossless.tables import Table, all_tables
+from specviz.lossless.seen import CELLS, TableSeen, table_seen
+from specviz.lossless.tables import all_tables
 from specviz.lossless.tree import PrefixTree, grow, walk
-from specviz.lossless.witness import share_at_least, share_at_most
-
-CELLS = 14
-"""How many cells are drawn; where there are more, those that depart most."""
 
 _ID = re.compile(r"⟨(\d+)⟩")
 _LONGEST = 24
@@ -35,6 +30,7 @@ class AgainstData:
     the likeliest first. ``tv`` is the total variation seen over all ``cells`` cells, ``floor``
     what a perfect sampler shows on average, ``chance`` what it exceeds with probability
     ``1 - confidence`` at most. ``p`` is the chi-square test's, NaN where it is not testable.
+    ``unit`` is what is counted, ``against`` what is expected.
     """
 
     labels: list[str]
@@ -51,12 +47,14 @@ class AgainstData:
     chance: float
     p: float
     confidence: float
+    unit: str = "texts"
+    against: str = "target p"
 
     @property
     def title(self) -> str:
         """Which table of how many texts, and which of its cells are drawn."""
         p = "" if np.isnan(self.p) else f", p = {self.p:.2g}" if self.p >= 1e-3 else ", p < 0.001"
-        title = f"{self.table}: {self.n:,} texts, {self.cells:,} cells{p}"
+        title = f"{self.table}: {self.n:,} {self.unit}, {self.cells:,} cells{p}"
         if len(self.labels) < self.cells:
             title += f"\ndrawn: the {len(self.labels)} cells that depart most"
         return title
@@ -101,59 +99,49 @@ def against_data(
     name = next(reversed(tables)) if table is None else table
     if name not in tables:
         raise ValueError(f"table must be one of {', '.join(map(repr, tables))}, got {table!r}")
-    return _data(tables[name], words, cells, confidence)
-
-
-def _data(table: Table, words: Words | None, most: int, confidence: float) -> AgainstData:
-    expected = table.pooling.expected
-    size, n = len(expected), table.n
-    if size < 2:
+    seen = table_seen(tables[name], words, cells, confidence)
+    if seen is None:
         raise ValueError(
-            f"{table.name} has one cell that expects at least 5 of {n:,} texts, so that there is "
-            f"nothing to compare: draw more texts"
+            f"{name} has one cell that expects at least 5 of {len(sample):,} texts, so that there "
+            f"is nothing to compare: draw more texts"
         )
-    seen = table.pooled_counts().sum(axis=0)
-    share = (1 - confidence) / size / 2
-    low = n * np.array([share_at_least(int(k), n, share) for k in seen])
-    high = n * np.array([share_at_most(int(k), n, share) for k in seen])
-    depart = np.abs(seen - expected) / np.sqrt(expected)
-    shown = np.argsort(-depart, kind="stable")[:most]
-    shown = shown[np.argsort(-expected[shown], kind="stable")]
-    found = distance(table, 0.0, 1 - confidence)
-    p = goodness_of_fit(table).p
+    return data_of(seen)
+
+
+def data_of(seen: TableSeen) -> AgainstData:
+    """Return a table of a report as it is drawn: token texts made visible."""
+    expected, low, high = (np.array(x) for x in (seen.expected, seen.low, seen.high))
     return AgainstData(
-        labels=[_label(table, int(cell), words) for cell in shown],
-        expected=expected[shown],
-        observed=seen[shown],
-        low=low[shown],
-        high=high[shown],
-        outside=((expected < low) | (expected > high))[shown],
-        table=table.name,
-        n=n,
-        cells=size,
-        tv=found.plug_in,
-        floor=found.noise_floor,
-        # one text more or less moves the total variation by 1/n at most (McDiarmid 1989)
-        chance=found.noise_floor + sqrt(log(1 / (1 - confidence)) / (2 * n)),
-        p=float("nan") if p is None else p,
-        confidence=confidence,
+        labels=[visible_label(label, seen.words) for label in seen.labels],
+        expected=expected,
+        observed=np.array(seen.observed),
+        low=low,
+        high=high,
+        outside=(expected < low) | (expected > high),
+        table=seen.table,
+        n=seen.n,
+        cells=seen.cells,
+        tv=seen.tv,
+        floor=seen.floor,
+        chance=seen.chance,
+        p=float("nan") if seen.p is None else seen.p,
+        confidence=seen.confidence,
+        unit=seen.unit,
+        against=seen.against,
     )
 
 
-def _label(table: Table, cell: int, words: Words | None) -> str:
-    """Return a short name: the cell's tokens, or its first cell's and how many it is pooled of."""
-    members = np.flatnonzero(table.pooling.label == cell)
-    possible = members[table.law[members] > 0]
-    members = possible if len(possible) else members
-    text = table.describe(int(members[0]), None).partition(": ")
-    name = _ID.sub(lambda found: _word(int(found[1]), words), text[2] or text[0])
+def visible_label(label: str, words: Words) -> str:
+    """Return a cell's name: its tokens' texts where known, cut where it is long."""
+    tokens, plus, more = label.partition(" + ")
+    name = _ID.sub(lambda found: _word(int(found[1]), words), tokens)
     name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
-    return name if len(members) == 1 else f"{name} + {len(members) - 1:,} more"
+    return f"{name}{plus}{more}"
 
 
-def _word(token: int, words: Words | None) -> str:
-    known = words is not None and (token in words if hasattr(words, "keys") else token < len(words))
-    if words is None or not known:
+def _word(token: int, words: Words) -> str:
+    known = token in words if isinstance(words, Mapping) else token < len(words)
+    if not known:
         return f"⟨{token}⟩"
     gap, rest = split_gap(words[token])
     return f"{SPACE if gap else ''}{rest}"

@@ -16,7 +16,7 @@ def draw(data: AgainstData, colours: Palette, points: float) -> go.Figure:
     labels = [plotly_text(label) for label in data.labels]
     figure = go.Figure()
     figure.add_bar(
-        name="expected: target p",
+        name=f"expected: {data.against}",
         y=rows,
         x=data.expected,
         orientation="h",
@@ -56,7 +56,7 @@ def draw(data: AgainstData, colours: Palette, points: float) -> go.Figure:
         font={"size": 1.3 * points, "color": colours.text},
         paper_bgcolor=colours.background,
         plot_bgcolor=colours.background,
-        xaxis={"title": "texts", "gridcolor": colours.line},
+        xaxis={"title": data.unit, "gridcolor": colours.line},
         yaxis={"tickvals": rows, "ticktext": labels, "autorange": "reversed"},
         legend={"orientation": "h", "y": -0.15},
         bargap=0.3,

@@ -22,6 +22,10 @@ WORST_FIRST = (
 )
 
 
+PLOTTED = 4
+"""A page shows the plots of so many prompts."""
+
+
 @dataclass(frozen=True)
 class AuditReport:
     """The outcome of :func:`specviz.audit`.
@@ -144,16 +148,52 @@ class AuditReport:
             self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False, default=plain_value
         )
 
+    def plot(
+        self, *, prompt: int | None = None, table: str | None = None, backend: str = "matplotlib",
+        size: str = "paper", dark: bool = False,
+    ) -> Any:  # fmt: skip
+        """Draw a table against what was expected, every test's p-value, and the evidence.
+
+        The same as :func:`specviz.figures.audit`, which says what the arguments mean.
+
+        Returns
+        -------
+        matplotlib Figure, or plotly Figure
+
+        Raises
+        ------
+        ValueError
+            With "enumeration": nothing was sampled; or if there is no such prompt or table.
+
+        Examples
+        --------
+        >>> import specviz as sv
+        >>> coin = sv.tabular.TabularModel([0.5, 0.5])
+        >>> pair = sv.tabular.TabularPair(coin, sv.tabular.TabularModel([0.9, 0.1]))
+        >>> len(sv.audit(pair, [0], gamma=2, n=500).plot(table="position 1").axes)
+        3
+        """
+        from specviz.figures import audit
+
+        chosen: Any = backend
+        return audit(self, prompt=prompt, table=table, backend=chosen, size=size, dark=dark)
+
     def to_html(self) -> str:
-        """Return the report as a page of its own: no script, no outside request."""
+        """Return the report as a page of its own, with plots: no script, no outside request."""
+        from specviz.figures._audit_image import picture
+
+        plots = "".join(
+            f"<figure>{picture(self, prompt=index, themes=True)}</figure>"
+            for index in range(min(len(self.reports), PLOTTED))
+        )
         return (
             '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{escape(self.verdict.value)}: audit of {escape(self.subject)}</title>"
             "<style>:root{color-scheme:light dark}body{font-family:system-ui,sans-serif;"
             "max-width:62em;margin:2em auto;padding:0 1em;line-height:1.45}"
-            "pre{overflow-x:auto}</style></head><body>"
-            f"<h1>Audit of <bdi>{escape(self.subject)}</bdi></h1>{self._repr_html_()}"
+            "pre{overflow-x:auto}figure{margin:1em 0}</style></head><body>"
+            f"<h1>Audit of <bdi>{escape(self.subject)}</bdi></h1>{self._words()}{plots}"
             f"<h2>Settings</h2><pre>{escape(self._asked())}</pre></body></html>\n"
         )
 
@@ -171,6 +211,19 @@ class AuditReport:
         return "\n\n".join(["\n".join(head), *tables])
 
     def _repr_html_(self) -> str:
+        if not self.reports:
+            return self._words()
+        from specviz.figures._audit_image import picture
+
+        return f'{self._words()}<div class="sv-audit-plots">{picture(self)}</div>'
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        from specviz.figures._audit_image import bundle
+
+        return bundle(self)
+
+    def _words(self) -> str:
+        """Return verdict, paragraph and tables as HTML, without the plots."""
         if not self.reports:
             return (
                 f'<div class="sv-audit"><p><strong>{escape(self.verdict.value)}</strong></p>'

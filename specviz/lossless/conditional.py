@@ -81,9 +81,7 @@ def _transform(law: FloatArray, below: FloatArray) -> tuple[FloatArray, FloatArr
 
 def uniforms_of_scores(scores: Scores, seed: int) -> Uniforms:
     """Return the binned transforms of scored tokens; the halves are first and second tokens."""
-    rng = np.random.default_rng([seed, STREAM])
-    u = (scores.below + rng.random(len(scores)) * scores.p) * (1 - 1e-12)
-    fine = (np.where(scores.p < 1.0, np.minimum(u, 1 - 1e-12), OUT) * FINE).astype(np.int64)
+    fine = _fine_of_scores(scores, seed)
     middle = len(fine) // 2
     bins = np.stack(
         [np.bincount(half, minlength=2 * FINE + 1) for half in (fine[:middle], fine[middle:])]
@@ -92,6 +90,19 @@ def uniforms_of_scores(scores: Scores, seed: int) -> Uniforms:
     same = scores.text[1:] == scores.text[:-1]
     codes = coarse[:-1][same] * (2 * LAG_BINS + 1) + coarse[1:][same]
     return _binned(bins, np.bincount(codes, minlength=(2 * LAG_BINS + 1) ** 2))
+
+
+def _fine_of_scores(scores: Scores, seed: int) -> IntArray:
+    """Return ``(tokens,)`` the fine bin of each token's u; 2 * FINE where u has no meaning."""
+    rng = np.random.default_rng([seed, STREAM])
+    u = (scores.below + rng.random(len(scores)) * scores.p) * (1 - 1e-12)
+    return (np.where(scores.p < 1.0, np.minimum(u, 1 - 1e-12), OUT) * FINE).astype(np.int64)
+
+
+def bins_of_scores(scores: Scores, seed: int) -> IntArray:
+    """Return the bins of u (of twenty) in the order of the tokens that have one."""
+    fine = _fine_of_scores(scores, seed)
+    return fine[fine < FINE] // (FINE // BINS)
 
 
 def _binned(bins: IntArray, lag: IntArray) -> Uniforms:

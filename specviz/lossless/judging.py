@@ -111,7 +111,7 @@ def judged_against(
             words = law.held.words(np.unique(sample.tokens))
             found = battery(
                 sample, law.tree, draft=law.draft_law, alpha=share.alpha, margin=share.margin,
-                effect=share.effect, seed=share.seed, words=words,
+                effect=share.effect, seed=share.seed, words=words, tables=True,
             )  # fmt: skip
             reports.append(found)
     seeds = _seeds([r for _, some in groups if not isinstance(some, Sample) for r in some])
@@ -149,7 +149,7 @@ def _scored(groups: Sequence[Group], tests: Settings, progress: bool) -> Battery
                 bar.update()
     return battery_of_scores(
         Scores.join(parts), alpha=tests.alpha, margin=tests.margin,
-        effect=tests.effect, seed=tests.seed,
+        effect=tests.effect, seed=tests.seed, tables=True,
     )  # fmt: skip
 
 
@@ -169,8 +169,9 @@ def judged_two(
     samples = [Sample.of(side, vocab_size, end_ids=end_ids or (), length=length) for side in texts]
     tests: Settings = asked.tests
     report = two_sample(
-        samples[0], samples[1], alpha=tests.alpha, margin=tests.margin, effect=tests.effect
-    )
+        samples[0], samples[1], alpha=tests.alpha, margin=tests.margin, effect=tests.effect,
+        tables=True,
+    )  # fmt: skip
     return AuditReport(
         subject, "two_sample", (report,), tests.alpha, tests.margin, tests.seed,
         seeds=_seeds([record for side in sides for record in side]),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from specviz.lossless import conditional, preflight
 from specviz.lossless.conclusion import Settings, Shown, concluded, support
+from specviz.lossless.evidence import evidence_of_u
 from specviz.lossless.report import BatteryReport, Impossible
 from specviz.lossless.scores import Scores
+from specviz.lossless.seen import u_seen
 from specviz.lossless.witness import mean_at_least, rate_for, token_witness
 
 
@@ -18,6 +22,7 @@ def battery_of_scores(
     margin: float = 0.0,
     effect: float = 0.2,
     seed: int = 0,
+    tables: bool = False,
 ) -> BatteryReport:
     """Test emitted tokens against the target's law before each of them.
 
@@ -28,6 +33,8 @@ def battery_of_scores(
         token up to and including EOS, none left out because of what came after it.
     alpha, margin, effect, seed
         See :class:`~specviz.lossless.conclusion.Settings`.
+    tables : bool
+        Keep what was seen of the transform u, and how the evidence grew, for plots.
 
     Returns
     -------
@@ -82,7 +89,15 @@ def battery_of_scores(
         main_law=None,
         copies=scores.texts / max(1, live),
     )
-    return concluded(settings, findings, shown)
+    report = concluded(settings, findings, shown)
+    if not tables:
+        return report
+    seen = u_seen(uniforms)
+    return replace(
+        report,
+        tables=() if seen is None else (seen,),
+        evidence=evidence_of_u(conditional.bins_of_scores(scores, seed), alpha),
+    )
 
 
 def _check(scores: Scores) -> None:

@@ -7,6 +7,7 @@ The verdict comes from emitted tokens only. Tests of accept draws fail samplers 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,9 +15,11 @@ from specviz.lossless import conditional, preflight
 from specviz.lossless.chisquare import goodness_of_fit
 from specviz.lossless.conclusion import Settings, Shown, concluded, support
 from specviz.lossless.distance import distance
+from specviz.lossless.evidence import evidence_of_texts
 from specviz.lossless.law import Conditional, ConditionalLaw
 from specviz.lossless.report import BatteryReport, Impossible
 from specviz.lossless.sample import END, Sample, Words, word
+from specviz.lossless.seen import table_seen, u_seen
 from specviz.lossless.tables import all_tables
 from specviz.lossless.tree import MAX_CONTEXTS, PrefixTree, Walk, grow, walk
 from specviz.lossless.witness import share_at_least, table_witness, token_witness
@@ -34,6 +37,7 @@ def battery(
     max_contexts: int = MAX_CONTEXTS,
     words: Words | None = None,
     progress: bool = False,
+    tables: bool = False,
 ) -> BatteryReport:
     """Test emitted texts against the target's law.
 
@@ -54,6 +58,8 @@ def battery(
         Token strings, for the report.
     progress : bool
         Show a bar while laws are asked for, if that takes longer than two seconds.
+    tables : bool
+        Keep what was seen of each table, and how the evidence grew, for plots.
 
     Returns
     -------
@@ -81,12 +87,12 @@ def battery(
         q = ConditionalLaw(q, sample.vocab_size, "draft")
 
     walks = [walk(tree, sample.tokens[0::2]), walk(tree, sample.tokens[1::2])]
-    tables = all_tables(tree, walks)
+    every = all_tables(tree, walks)
     impossible = _impossible(tree, walks, sample, words)
     uniforms = conditional.uniforms_of_walks(tree, walks, seed)
     findings = [
         support(impossible, sample.tokens.size),
-        *(goodness_of_fit(table, words) for table in tables),
+        *(goodness_of_fit(table, words) for table in every),
         conditional.uniformity(uniforms),
         conditional.independence_of_neighbours(uniforms),
         conditional.martingale("log p", conditional.sums_of_walks(tree, walks)),
@@ -95,8 +101,8 @@ def battery(
         findings.append(
             conditional.martingale("log p/q", conditional.sums_of_walks(tree, walks, q))
         )
-    joint = tables[-1]
-    witness = table_witness(tables, alpha / 2, margin, words)
+    joint = every[-1]
+    witness = table_witness(every, alpha / 2, margin, words)
     codes = preflight.text_codes(sample.tokens, sample.vocab_size)
     shown = Shown(
         against="the target's law",
@@ -116,7 +122,15 @@ def battery(
         main_law=joint.law,
         covered=_covered(walks),
     )
-    return concluded(settings, findings, shown)
+    report = concluded(settings, findings, shown)
+    if not tables:
+        return report
+    seen = [*(table_seen(table, words) for table in every), u_seen(uniforms)]
+    return replace(
+        report,
+        tables=tuple(one for one in seen if one is not None),
+        evidence=evidence_of_texts(tree, sample, alpha),
+    )
 
 
 def _check_fit(sample: Sample, tree: PrefixTree) -> None:

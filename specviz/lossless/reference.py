@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -16,6 +16,7 @@ from specviz.lossless.distance import distance_of_two
 from specviz.lossless.pooling import Pooling, pool_neighbours, pool_rare
 from specviz.lossless.report import BatteryReport
 from specviz.lossless.sample import END, Sample, Words, word
+from specviz.lossless.seen import two_seen
 from specviz.lossless.witness import Witness, share_at_least, share_at_most
 
 
@@ -52,6 +53,7 @@ def two_sample(
     margin: float = 0.0,
     effect: float = 0.2,
     words: Words | None = None,
+    tables: bool = False,
 ) -> BatteryReport:
     """Test whether two samples come from one law.
 
@@ -66,6 +68,8 @@ def two_sample(
         See :class:`~specviz.lossless.conclusion.Settings`.
     words : mapping or sequence of str, optional
         Token strings, for the report.
+    tables : bool
+        Keep what was seen of each table, for plots.
 
     Returns
     -------
@@ -115,7 +119,11 @@ def two_sample(
         main_law=joint.share,
         copies=2.0,
     )
-    return concluded(settings, findings, shown)
+    report = concluded(settings, findings, shown)
+    if not tables:
+        return report
+    seen = [two_seen(p.name, p.subject, p.reference, p.describe) for p in pairs]
+    return replace(report, tables=tuple(one for one in seen if one is not None))
 
 
 def _tables(a: Sample, b: Sample, words: Words | None) -> Iterator[_Pair]:

@@ -8,8 +8,10 @@ from enum import StrEnum
 from typing import Any
 
 from specviz.lossless.distance import Distance
+from specviz.lossless.evidence import Evidence
 from specviz.lossless.findings import Finding
 from specviz.lossless.preflight import Independence
+from specviz.lossless.seen import TableSeen
 from specviz.lossless.witness import Witness
 
 
@@ -130,6 +132,10 @@ class BatteryReport:
         How many texts would show ``effect``, where these are too few.
     covered : float
         Share of emitted tokens whose context was looked at.
+    tables : tuple of TableSeen
+        What was seen of each table, if that was asked for (an audit does): what plots show.
+    evidence : Evidence or None
+        How the evidence grew while the texts arrived, likewise.
     notes : tuple of str
         What else the reader should know, such as a run that was cut short.
     """
@@ -153,6 +159,8 @@ class BatteryReport:
     detectable: Detectable | None = None
     needed: int | None = None
     covered: float = field(default=1.0)
+    tables: tuple[TableSeen, ...] = ()
+    evidence: Evidence | None = None
     notes: tuple[str, ...] = ()
 
     @property

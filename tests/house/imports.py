@@ -22,6 +22,12 @@ DRAFTERS_MAY_USE = frozenset({"target", "cache", "distributions"})  # modules of
 OPTIONAL: dict[tuple[str, str | None], str] = {("core/trace.py", "to_frame"): "pandas"}
 HEAVY = frozenset({"accelerate", "safetensors", "tokenizers", "torch", "torchao", "transformers"})
 
+# What shows itself through figures: in its _repr_* methods, and in these.
+SHOWS_ITSELF = {
+    "core/trace.py": ("__repr__", "__str__"),
+    "lossless/audit_report.py": ("plot", "to_html"),
+}
+
 # Our own rooms that each room may import (itself is always allowed).
 # None: everything. The package itself, `from specviz import …`, counts as everything.
 MAY_IMPORT: dict[str, frozenset[str] | None] = {
@@ -163,7 +169,7 @@ def _judge(relative: Path, item: Import) -> str | None:
     other = room_of(Path(*parts[1:])) if len(parts) > 1 else None
     if other == room or other in allowed or parts[1:] == ["_version"]:
         return _judge_module(room, parts)
-    if room == "core" and _is_repr_of_trace(relative, parts, item):
+    if _shows_itself(relative, parts, item):
         return None
     if reader and other in MODEL_ROOMS and not item.runs_on_import:
         return None
@@ -187,13 +193,14 @@ def _judge_module(room: str, parts: list[str]) -> str | None:
     return None
 
 
-def _is_repr_of_trace(relative: Path, parts: list[str], item: Import) -> bool:
-    """The one exception: a trace shows itself through figures, when a front end asks for it."""
+def _shows_itself(relative: Path, parts: list[str], item: Import) -> bool:
+    """The one exception: what shows itself does so through figures, when asked to."""
+    asked = SHOWS_ITSELF.get(relative.as_posix())
     return (
-        relative.as_posix() == "core/trace.py"
+        asked is not None
         and parts[1] == "figures"
         and item.function is not None
-        and (item.function in ("__repr__", "__str__") or item.function.startswith("_repr_"))
+        and (item.function in asked or item.function.startswith("_repr_"))
     )
 
 
