@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from specviz.core.contract import FloatArray
-from specviz.figures._against_expected_data import CELLS, AgainstData, against_data
+from specviz.figures._against_expected_data import AgainstData, against_data
 from specviz.figures.theme import FONT_POINTS, Palette, palette
 from specviz.figures.theme import size as size_of
 from specviz.lossless.law import Conditional, ConditionalLaw
 from specviz.lossless.sample import Sample, Words
+from specviz.lossless.seen import CELLS
 from specviz.lossless.tree import PrefixTree
 
 if TYPE_CHECKING:

@@ -186,10 +186,13 @@ def _seen(
 ) -> TableSeen:  # fmt: skip
     labels = tuple(_label(describe(int(cell))) for cell in kept)
     ids = {int(found) for label in labels for found in _ID.findall(label)}
+
+    def of_kept(values: FloatArray) -> tuple[float, ...]:
+        return tuple(float(x) for x in values[kept])
+
     return TableSeen(
-        table, unit, n, len(expected), labels,
-        *(tuple(float(x) for x in values[kept]) for values in (expected, seen, low, high)),
-        tv, floor, chance, p, confidence, against, _known(ids, words),
+        table, unit, n, len(expected), labels, of_kept(expected), of_kept(seen), of_kept(low),
+        of_kept(high), tv, floor, chance, p, confidence, against, _known(ids, words),
     )  # fmt: skip
 
 

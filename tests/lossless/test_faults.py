@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,34 +11,33 @@ from typing import Any
 import numpy as np
 import pytest
 
+import specviz as sv
 from specviz.core.contract import Sampling
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.lossless import (
     Sample,
     Verdict,
     battery,
-    grow,
+    faults,
     power_against,
-    samples_for_tv,
     target_law,
     total_variation,
 )
 from specviz.lossless.faults import FAULTS, diagnose, expected_tv, faulty_law, run_with_fault
 from specviz.lossless.faults.catalogue import Fault
+from specviz.lossless.faults.power_table import example_pair, target_tree
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "core" / "golden.json").read_text("utf-8"))
 PROMPT = [1, 1, 1]
 # Faults with memory are enumerated run by run, which grows fast: shorter texts for them.
 LENGTH = {"rejected_token_stays": 3, "constant_u": 3, "reseeded_each_round": 3}
+SHOWN = [name for name in FAULTS if name != "q_in_bfloat16"]  # 50,000 texts do not show that one
 
 
 @pytest.fixture(scope="module")
 def pair() -> TabularPair:
     """Return a target and a draft whose laws depend on the last two tokens."""
-    return TabularPair(
-        TabularModel.random(3, 2, seed=5, concentration=0.7),
-        TabularModel.random(3, 2, seed=6, concentration=0.7),
-    )
+    return example_pair()
 
 
 def one_position() -> TabularPair:
@@ -101,7 +101,7 @@ def test_every_fault_changes_the_law(pair: TabularPair, laws: Any, name: str) ->
     length, law = LENGTH.get(name, 4), laws[name]
     assert sum(law.values()) == pytest.approx(1, abs=1e-9)
     exact = target_law(pair, prompt=PROMPT, length=length, sampling=FAULTS[name].sampling)
-    assert total_variation(law, exact) > 0.002
+    assert total_variation(law, exact) > (0.002 if name in SHOWN else 1e-4)
 
 
 def test_the_loop_without_a_fault_does_not(pair: TabularPair) -> None:
@@ -111,7 +111,7 @@ def test_the_loop_without_a_fault_does_not(pair: TabularPair) -> None:
     assert expected_tv(pair, PROMPT, alike, gamma=2, length=4) < 1e-12
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", SHOWN)
 def test_the_battery_catches_it(pair: TabularPair, laws: Any, name: str) -> None:
     """Texts drawn from the enumerated faulty law: 50,000 show every fault on this pair.
 
@@ -145,11 +145,7 @@ def battery_verdict(
     chosen = np.random.default_rng(seed).choice(len(texts), size=n, p=mass / mass.sum())
     sample = Sample.of(np.array(texts)[chosen], vocab_size=pair.vocab_size)
 
-    def conditional(prefix: tuple[int, ...]) -> np.ndarray:
-        p = pair.target.law([*PROMPT, *prefix]) ** (1 / sampling.temperature)
-        return p / p.sum()
-
-    return battery(sample, conditional).verdict
+    return battery(sample, target_tree(pair, PROMPT, length, sampling)).verdict
 
 
 SHOWN_BY_THE_RECORD = [
@@ -184,35 +180,97 @@ def test_an_unknown_fault_is_named() -> None:
         run_with_fault(one_position(), [0], "nonsense")
 
 
+# -- the list of all faults, with their power
+
+
+def test_the_list_has_each_faults_total_variation_and_power(pair: TabularPair, laws: Any) -> None:
+    found = faults.table(20_000, names=["bonus_one_early", "siblings_deduplicated"])
+    for row in found:
+        exact = target_law(pair, prompt=PROMPT, length=4)
+        assert row.tv == pytest.approx(total_variation(laws[row.name], exact), abs=1e-12)
+        best = power_against(target_tree(pair, PROMPT, 4), laws[row.name], 20_000)[0]
+        assert row.power == best.power
+        assert row.needed is not None
+        at_needed = power_against(target_tree(pair, PROMPT, 4), laws[row.name], row.needed)
+        assert 0.999 <= at_needed[0].power < 0.9999
+    early, rare = found
+    assert early.sure and early.needed < 20_000 < rare.needed  # type: ignore[operator]
+    assert not rare.sure
+
+
+def test_what_50_000_texts_do_not_show_is_listed_with_what_it_needs() -> None:
+    (row,) = faults.table(names=["q_in_bfloat16"])
+    assert row.power < 0.01
+    assert row.needed is not None and row.needed > 10**6
+
+
+def test_impossible_tokens_are_counted_as_caught_at_once() -> None:
+    never = TabularPair(TabularModel([0.5, 0.5, 0.0]), TabularModel([0.3, 0.3, 0.4]))
+    (row,) = faults.table(1_000, pair=never, prompt=[0], names=["always_accept"], length=3)
+    assert (row.table, row.dof, row.sure) == ("support", 0, True)
+    assert row.needed is not None and row.needed <= 32
+
+
+def test_the_list_can_be_read_anywhere() -> None:
+    found = faults.table(names=["bonus_one_early", "q_in_bfloat16"], length=3)
+    assert len(found) == 2
+    plain, html = repr(found), found._repr_html_()
+    for row in found:
+        assert re.search(rf"^{row.name} .*{row.needed:,}$", plain, re.M)
+        assert f"<code>{row.name}</code>" in html
+        assert row.breaks.split(",")[0] in html
+    assert "1 of 2 are caught" in plain
+    assert "<script" not in html and "http" not in html
+    with pytest.raises(KeyError, match="nobody"):
+        found["nobody"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"n": 0}, "n must be a whole number >= 1, got 0"),
+        ({"length": 2.0}, "length must be a whole number"),
+        ({"names": ["nobody"]}, "fault must be one of"),
+        ({"pair": object.__new__(sv.Pair), "names": []}, "pair must have tables"),
+    ],
+)
+def test_senseless_lists_are_refused(arguments: dict[str, Any], says: str) -> None:
+    if isinstance(arguments.get("pair"), sv.Pair):
+        object.__setattr__(arguments["pair"], "target", None)
+    with pytest.raises(ValueError, match=says):
+        faults.table(**arguments)
+
+
+@pytest.fixture(scope="module")
+def listed() -> faults.FaultTable:
+    return faults.table(progress=False)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_caught_as_often_as_its_computed_power_says(
-    pair: TabularPair, laws: Any, name: str
+    pair: TabularPair, laws: Any, listed: faults.FaultTable, name: str
 ) -> None:
     """A fault of power >= .999 at n = 50,000 is caught in at least 198 of 200 runs.
 
-    The power is that of the best single table at Holm's first step. Where it is less, the n that
-    would do is computed, and 40 runs at that n must catch it.
+    Where the power is less, 40 runs at the n that is said to do must catch it; what needs more than
+    a million texts is listed only.
     """
-    length, sampling, law = LENGTH.get(name, 4), FAULTS[name].sampling, laws[name]
-
-    def conditional(prefix: tuple[int, ...]) -> np.ndarray:
-        p = pair.target.law([*PROMPT, *prefix]) ** (1 / sampling.temperature)
-        return p / p.sum()
-
-    tree = grow(conditional, pair.vocab_size, length)
-    n, runs, needed = 50_000, 200, 198
-    best = power_against(tree, law, n)[0]
-    if best.power < 0.999:
-        n = samples_for_tv(best.tv, best.dof, alpha=0.01 / 15, power=0.999)
-        runs, needed = 40, 38
-        print(f"{name}: power {best.power:.3f} at 50,000, dof {best.dof}; needs n = {n:,}")
-    texts = sorted(law)
-    mass = np.array([law[text] for text in texts])
+    row = listed[name]
+    n, runs, least = row.n, 200, 198
+    if not row.sure:
+        assert row.needed is not None
+        print(f"{name}: power {row.power:.3f} at {n:,}, dof {row.dof}; needs n = {row.needed:,}")
+        if row.needed > 10**6:
+            return
+        n, runs, least = row.needed, 40, 38
+    tree = target_tree(pair, PROMPT, row.length, FAULTS[name].sampling)
+    texts = sorted(laws[name])
+    mass = np.array([laws[name][text] for text in texts])
     array = np.array(texts)
     caught = 0
     for seed in range(runs):
         chosen = np.random.default_rng([seed, 9]).choice(len(texts), size=n, p=mass / mass.sum())
         sample = Sample.of(array[chosen], vocab_size=pair.vocab_size)
         caught += battery(sample, tree).verdict is not Verdict.NO_DISCREPANCY_FOUND
-    assert caught >= needed, f"{name}: {caught} of {runs} runs, computed power {best.power:.4f}"
+    assert caught >= least, f"{name}: {caught} of {runs} runs, computed power {row.power:.4f}"

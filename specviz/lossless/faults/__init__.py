@@ -7,15 +7,19 @@ induced law can be enumerated, and a test that is worth anything must catch it.
 
 from specviz.lossless.faults.catalogue import FAULTS, Fault, get_fault
 from specviz.lossless.faults.diagnose import Diagnosis, diagnose
+from specviz.lossless.faults.power_table import FaultPower, FaultTable, table
 from specviz.lossless.faults.run import expected_tv, faulty_law, run_with_fault
 
 __all__ = [
     "FAULTS",
     "Diagnosis",
     "Fault",
+    "FaultPower",
+    "FaultTable",
     "diagnose",
     "expected_tv",
     "faulty_law",
     "get_fault",
     "run_with_fault",
+    "table",
 ]

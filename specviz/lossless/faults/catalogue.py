@@ -121,6 +121,8 @@ FAULTS: dict[str, Fault] = {
               draws_from=parts.colder),
         Fault("uniform_q", "the draft's law never reaches the verifier, which takes it as flat",
               USED, reports=parts.uniform_q),
+        Fault("q_in_bfloat16", "q is rounded to bfloat16 after the proposals were drawn from it",
+              USED, reports=parts.rounded_q),
         Fault("soft_q_for_a_choice", "a deterministic choice is reported with a soft q", USED,
               drafter="lookup", reports=parts.softened_one_hot),
         Fault("sure_proposals_only", "a proposal is dropped because its own q is below 1/2",

@@ -139,6 +139,14 @@ def uniform_q(draft: Draft, vocab_size: int) -> Draft:
     return Draft.chain(draft.tokens.tolist(), laws, vocab_size)
 
 
+def rounded_q(draft: Draft, vocab_size: int) -> Draft:
+    """Report q rounded to bfloat16 (8 significant bits), though proposals came from the exact q."""
+    bits = draft.q.astype(np.float32).view(np.uint32)
+    nearest = (bits + np.uint32(0x8000)) & np.uint32(0xFFFF0000)
+    rounded = nearest.view(np.float32).astype(np.float64)
+    return Draft(draft.tokens, draft.parent, rounded, draft.q_row)
+
+
 def softened_one_hot(draft: Draft, vocab_size: int) -> Draft:
     """Report a soft q for deterministic choices: half on the token, half spread over all."""
     laws = np.full((len(draft), vocab_size), 0.5 / vocab_size)
