@@ -38,8 +38,10 @@ if TYPE_CHECKING:
     from specviz.lossless.verifier import audit_verifier
     from specviz.models.load import load
     from specviz.models.pair import Pair
+    from specviz.player.film import film
     from specviz.player.live import play_live
     from specviz.player.page import to_html
+    from specviz.player.still import still
     from specviz.player.widget import play, race
 
 __all__ = [
@@ -63,6 +65,7 @@ __all__ = [
     "audit",
     "audit_verifier",
     "figures",
+    "film",
     "generate",
     "load",
     "lossless",
@@ -70,6 +73,7 @@ __all__ = [
     "play_live",
     "race",
     "rules",
+    "still",
     "stream",
     "tabular",
     "theory",
@@ -97,6 +101,7 @@ _HOMES = {
     "audit": "specviz.lossless.auditing:audit",
     "audit_verifier": "specviz.lossless.verifier:audit_verifier",
     "figures": "specviz.figures",
+    "film": "specviz.player.film:film",
     "generate": "specviz.api.generate:generate",
     "load": "specviz.models.load:load",
     "lossless": "specviz.lossless",
@@ -104,6 +109,7 @@ _HOMES = {
     "play_live": "specviz.player.live:play_live",
     "race": "specviz.player.widget:race",
     "rules": "specviz.core.rules",
+    "still": "specviz.player.still:still",
     "stream": "specviz.api.generate:stream",
     "tabular": "specviz.core.tabular",
     "theory": "specviz.theory",

@@ -18,8 +18,11 @@ PACKAGE = "specviz"
 READERS = ("lossless", "theory", "figures", "player")  # to the right of the trace
 MODEL_ROOMS = frozenset({"models", "decoding", "drafters", "api"})
 DRAFTERS_MAY_USE = frozenset({"target", "cache", "distributions"})  # modules of decoding
-# Where core may go without: (file, function) and the optional library it asks for there.
-OPTIONAL: dict[tuple[str, str | None], str] = {("core/trace.py", "to_frame"): "pandas"}
+# What may be missing: (file, function) and the optional library it asks for there.
+OPTIONAL: dict[tuple[str, str | None], str] = {
+    ("core/trace.py", "to_frame"): "pandas",
+    ("player/film.py", "_mp4_writer"): "imageio_ffmpeg",
+}
 HEAVY = frozenset({"accelerate", "safetensors", "tokenizers", "torch", "torchao", "transformers"})
 
 # What shows itself through figures: in its _repr_* methods, and in these.

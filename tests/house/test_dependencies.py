@@ -16,6 +16,10 @@ from tests.house.imports import OPTIONAL, imports, module_names
 INDIRECT = {"ipywidgets": "tqdm.auto shows its bars with it in a notebook"}
 
 
+# Distributions whose modules are called otherwise.
+MODULES = {"PIL": "pillow"}
+
+
 def name_of(requirement: str) -> str:
     """``huggingface_hub`` of ``huggingface-hub>=1.31``."""
     found = re.match(r"[\w.-]+", requirement)
@@ -33,7 +37,7 @@ def foreign(package: Path) -> set[str]:
     """Every library of other people's that a tree of ours imports somewhere."""
     modules = module_names(package)
     found = {
-        item.module.split(".")[0]
+        MODULES.get(name := item.module.split(".")[0], name)
         for path in package.rglob("*.py")
         for item in imports(path, package, modules)
     }

@@ -1,0 +1,150 @@
+"""A picture of the player at a frame: the views that were asked for, under and beside each other.
+
+The height depends on the run and the views, never on the frame, so that a film does not jump.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+from specviz.player.frames import Frame
+from specviz.player.picture import (
+    view_bars,
+    view_caches,
+    view_draw,
+    view_lanes,
+    view_measures,
+    view_phase,
+    view_text,
+    view_tree,
+)
+from specviz.player.picture.scene import Box, Dash, Letters, Line, Scene
+from specviz.player.run import Run
+from specviz.player.words import caption
+
+MARGIN, GAP, BETWEEN = 28.0, 16.0, 36.0
+HEAD = 36.0
+SAID, LEADING = 18.5, 1.36
+NARROW = 760.0
+"""Below this width views stand under each other."""
+
+DRAWN: dict[str, ModuleType] = {
+    "text": view_text,
+    "phase": view_phase,
+    "tree": view_tree,
+    "bars": view_bars,
+    "draw": view_draw,
+    "caches": view_caches,
+    "lanes": view_lanes,
+    "measures": view_measures,
+}
+ROWS = (("text",), ("caption",), ("phase",), ("tree",), ("bars", "draw"), ("caches", "lanes",
+        "measures"))  # fmt: skip
+
+
+def pictured(run: Run, frame: Frame, views: Sequence[str], width: float) -> Scene:
+    """Return the scene of the views at a frame.
+
+    Parameters
+    ----------
+    run, frame
+        What to draw, and where one is in it.
+    views : sequence of str
+        Names of ``DRAWN``, and "caption" for one or two sentences.
+    width : float
+        In pixels; the height follows.
+    """
+    scene = Scene(width)
+    inner = width - 2 * MARGIN
+    _heading(scene, run, frame, inner)
+    y = MARGIN / 2 + HEAD + GAP / 2
+    for row in _rows(run, views, width):
+        wide = (inner - (len(row) - 1) * BETWEEN) / len(row)
+        high = 0.0
+        for i, name in enumerate(row):
+            x = MARGIN + i * (wide + BETWEEN)
+            if name == "caption":
+                high = _caption(scene, run, frame, x, y, wide)
+            else:
+                how = _told(name, views)
+                DRAWN[name].draw(scene, run, frame, x, y, wide, **how)
+                high = max(high, DRAWN[name].height(run, wide, **how))
+        y += high + GAP
+    scene.height = round(y - GAP + MARGIN / 2 + 6)
+    return scene
+
+
+def _rows(run: Run, views: Sequence[str], width: float) -> list[tuple[str, ...]]:
+    """Return what stands beside each other; a tree is drawn only where there is one."""
+    rows: list[tuple[str, ...]] = []
+    for row in ROWS:
+        asked = tuple(name for name in row if name in views and (name != "tree" or run.is_tree))
+        rows += [(name,) for name in asked] if width < NARROW else [asked] if asked else []
+    return rows
+
+
+def _told(name: str, views: Sequence[str]) -> dict[str, Any]:
+    """Return what a view is told about the others."""
+    if name == "draw":
+        return {"says": "caption" not in views}
+    if name == "text":
+        return {"lines": 2 if "phase" in views or "tree" in views else 5}
+    return {}
+
+
+def _heading(scene: Scene, run: Run, frame: Frame, inner: float) -> None:
+    base = MARGIN / 2 + 25
+    right = f"round {frame.round}"
+    if len(run) > 1:
+        right += f" of 0–{len(run) - 1}"
+    wide = scene.text(MARGIN + inner, base, right, 17, "muted", anchor="right")
+    room = inner - wide - 24
+    name = scene.text(MARGIN, base, str(run.header["label"]), 19, bold=True, room=room)
+    if room - name > 120:
+        rule, said = str(run.header["rule"]), str(run.header["rule_label"])
+        if said.startswith(f"{rule} (") and rule in str(run.header["label"]):
+            said = said[len(rule) + 2 : -1]  # the label names the rule already
+        scene.text(MARGIN + name + 14, base, said, 16, "muted", room=room - name - 14)
+
+
+def _caption(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float) -> float:
+    """Write a caption and return its height: narrow ones get more lines."""
+    lines = 2 if width > 900 else 3 if width > 560 else 5
+    high = 12 + lines * SAID * LEADING
+    scene.box(x, y, width, high, fill="panel")
+    scene.box(x, y, 5, high, fill="p")
+    scene.paragraph(x + 18, y + 26, width - 32, caption(run, frame), SAID, lines)
+    return high
+
+
+def fitted_to(scene: Scene, width: float, height: float) -> Scene:
+    """Return a scene of exactly this size: made smaller if it is too high, and in the middle."""
+    scale = min(1.0, width / scene.width, height / scene.height)
+    left = (width - scale * scene.width) / 2
+    top = max(0.0, (height - scale * scene.height) / 2)
+    return Scene(width, height, [_moved(item, scale, left, top) for item in scene.items])
+
+
+def _moved(item: Box | Line | Letters, scale: float, left: float, top: float) -> Any:
+    def dashed(dash: Dash | None) -> Dash | None:
+        return None if dash is None else (dash[0] * scale, dash[1] * scale)
+
+    if isinstance(item, Line):
+        points = tuple((left + scale * x, top + scale * y) for x, y in item.points)
+        return replace(item, points=points, width=item.width * scale, dash=dashed(item.dash))
+    x, y = left + scale * item.x, top + scale * item.y
+    if isinstance(item, Letters):
+        return replace(item, x=x, y=y, size=item.size * scale)
+    return replace(
+        item,
+        x=x,
+        y=y,
+        w=item.w * scale,
+        h=item.h * scale,
+        width=item.width * scale,
+        radius=item.radius * scale,
+        dash=dashed(item.dash),
+    )

@@ -1,0 +1,101 @@
+"""The KV caches of target and draft: what is in them, what the round adds, what it takes back."""
+
+from __future__ import annotations
+
+from specviz.player.frames import Frame, cache_at
+from specviz.player.picture.scene import Scene, measure
+from specviz.player.run import Run
+from specviz.player.seen import SLOTS_BEFORE, Slot, slots_at
+from specviz.player.words import trimmed
+
+CELL, GAP, STRIP = 30.0, 3.0, 66.0
+NARROWEST, WIDE = 58.0, 900.0
+SAID = (("kept", 0), ("written now", 1), ("rolled back", 2))
+
+
+def height(run: Run, width: float) -> float:
+    """Return how high the view is; where there is room the strips stand beside each other."""
+    return STRIP if width > WIDE else 2 * STRIP + 22
+
+
+def draw(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float) -> None:
+    """Draw a strip of places for each cache."""
+    wide = width > WIDE
+    strip = (width - 36) / 2 if wide else width
+    for i, which in enumerate(("target", "draft")):
+        left, top = (x + i * (strip + 36), y) if wide else (x, y + i * STRIP)
+        _strip(scene, run, frame, which, left, top, strip)
+    if wide:
+        _key(scene, x + width - _key_width(), y + 15)
+    else:
+        _key(scene, x, y + 2 * STRIP + 14)
+
+
+def _strip(
+    scene: Scene, run: Run, frame: Frame, which: str, x: float, y: float, width: float
+) -> None:
+    cache, slots = slots_at(run, frame, which)
+    name = scene.text(x, y + 17, f"{which} cache", 16, bold=True)
+    if not cache.used:
+        none = "has none of its own" if which == "draft" else "not recorded"
+        scene.text(x + name + 10, y + 17, none, 15, "muted")
+        return
+    change = ""
+    if frame.settled and cache.peak > cache.after:
+        change = f" (−{cache.peak - cache.after})"
+    elif cache.now > cache.before:
+        change = f" (+{cache.now - cache.before})"
+    scene.text(x + name + 10, y + 17, f"{cache.now} tokens{change}", 15, "muted")
+    _cells(scene, run, frame, slots, x, y + 24, width)
+
+
+def _cells(
+    scene: Scene, run: Run, frame: Frame, slots: list[Slot], x: float, y: float, width: float
+) -> None:
+    fits = max(4, int((width + GAP) // (NARROWEST + GAP)))
+    most = min(fits, max(8, SLOTS_BEFORE + 2 + int(run.round["nodes"].max())))
+    slots = _around(run, frame, slots, most)
+    wide = (width - (most - 1) * GAP) / most
+    for i, slot in enumerate(slots):
+        left = x + i * (wide + GAP)
+        text = trimmed(slot.text) or "·"
+        middle = left + wide / 2
+        if slot.state == "empty":
+            scene.box(left, y, wide, CELL, stroke="line", dash=(2, 3))
+            continue
+        if slot.state == "gone":
+            scene.box(left, y, wide, CELL, stroke="rejected", width=1.5, dash=(5, 3))
+            long = scene.text(middle, y + 20, text, 14, "muted", anchor="middle", room=wide - 6)
+            struck = [(middle - long / 2, y + 15.5), (middle + long / 2, y + 15.5)]
+            scene.line(struck, "rejected", width=1.5)
+            continue
+        new = slot.state == "new"
+        ground, border = ("q_tint", "q") if new else ("panel", "line")
+        scene.box(left, y, wide, CELL, fill=ground, stroke=border, width=1.5 if new else 1)
+        if new:
+            scene.box(left, y + CELL - 4, wide, 4, fill="q")
+        ink = "text" if new else "muted"
+        scene.text(middle, y + 20, text, 14, ink, anchor="middle", room=wide - 6)
+
+
+def _around(run: Run, frame: Frame, slots: list[Slot], most: int) -> list[Slot]:
+    """Return as many places as fit, the round's own first of all."""
+    spare = len(slots) - most
+    before = min(cache_at(run, frame, "target").before, max(0, slots[0].at + SLOTS_BEFORE))
+    skip = max(0, min(spare, before - slots[0].at - 1)) if slots else 0
+    return slots[skip : skip + most]
+
+
+def _key_width() -> float:
+    return sum(36 + measure(name, 13.5) for name, _ in SAID) - 16
+
+
+def _key(scene: Scene, x: float, y: float) -> None:
+    at = x
+    for name, state in SAID:
+        if state == 2:
+            scene.box(at, y - 11, 12, 12, stroke="rejected", width=1.5, dash=(3, 2))
+        else:
+            ground, border = ("q", "q") if state else ("panel", "muted")
+            scene.box(at, y - 11, 12, 12, fill=ground, stroke=border)
+        at += 18 + scene.text(at + 18, y, name, 13.5, "muted") + 18

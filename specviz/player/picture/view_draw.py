@@ -1,0 +1,108 @@
+"""The draw: u on [0, 1] against the acceptance, then the law that the next token is drawn from."""
+
+from __future__ import annotations
+
+import math
+
+from specviz.player.frames import Frame
+from specviz.player.picture.scene import Scene, measure
+from specviz.player.run import Run
+from specviz.player.seen import Draw, draw_at
+from specviz.player.words import number, trimmed
+
+RULER, TOP = 40.0, 46.0
+
+
+def height(run: Run, width: float, says: bool = True) -> float:
+    """Return how high the view is."""
+    return 2 * (TOP + RULER + 28) + (66 if says else 0)
+
+
+def draw(
+    scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float, says: bool = True
+) -> None:
+    """Draw the rulers, and say what fell where unless a caption does."""
+    seen = draw_at(run, frame)
+    at = y
+    if seen.test:
+        against = "min(1, p / q)" if run.header["rule"] == "rejection" else "the rule's acceptance"
+        scene.text(x, at + 16, f"u on [0, 1] against {against}", 16, "muted", room=width)
+        _test(scene, seen.test, x, at + TOP, width)
+        at += TOP + RULER + 28
+    if seen.pieces:
+        scene.text(x, at + 16, seen.title, 16, "muted", room=width)
+        _law(scene, run, seen, x, at + TOP, width)
+        at += TOP + RULER + 28
+    if seen.race:
+        _race(scene, seen.race, x, at + 8, width)
+        at += 78
+    if says or at == y:
+        scene.paragraph(x, at + 18, width, seen.says, 16.5, 3)
+
+
+def _test(scene: Scene, test: tuple[float, float, bool], x: float, y: float, width: float) -> None:
+    a, u, kept = test
+    if not math.isfinite(a):
+        return
+    share = width * min(1.0, max(0.0, a))
+    scene.box(x, y, share, RULER, fill="accepted_tint")
+    scene.box(x + share, y, width - share, RULER, fill="rejected_tint")
+    scene.box(x, y + RULER - 8, share, 8, fill="accepted")
+    scene.stripes(x + share, y + RULER - 8, width - share, 8, "rejected", "rejected_tint")
+    scene.box(x, y, width, RULER, stroke="muted")
+    said = f"kept ✓ below {number(a)}"
+    if measure(said, 15) + 16 < share:
+        scene.text(x + 9, y + 20, said, 15, "accepted_ink")
+    told = measure("rejected ✗", 15) + 16
+    if told < width - share:
+        # the needle does not stand on the words
+        left = width * u > width - told - 14 and told + 8 < width - share
+        at, anchor = (x + share + 9, "left") if left else (x + width - 9, "right")
+        scene.text(at, y + 20, "rejected ✗", 15, "rejected_ink", anchor=anchor)
+    _needle(scene, x, y, width, u, f"u = {number(u)} {'✓' if kept else '✗'}")
+    _ends(scene, x, y, width)
+
+
+def _law(scene: Scene, run: Run, seen: Draw, x: float, y: float, width: float) -> None:
+    scene.stripes(x, y, width, RULER, "line", "background")
+    tint = "q_tint" if seen.colour == "q" else "p_tint"
+    strong = "q" if seen.colour == "q" else "p"
+    ordered = sorted(seen.pieces, key=lambda one: one is seen.hit)
+    for one in ordered:
+        left, wide = x + width * one.lo, width * one.p
+        on = one is seen.hit
+        scene.box(left, y, max(wide, 1.0), RULER, fill=tint, stroke="muted", width=1)
+        if on:
+            scene.box(left, y + RULER - 8, max(wide, 2.0), 8, fill=strong)
+            scene.box(left, y, max(wide, 2.0), RULER, stroke="text", width=2)
+        text = trimmed(run.text(one.token))
+        if wide > 26:
+            scene.text(left + wide / 2, y + 22, text, 14.5, bold=on, anchor="middle", room=wide - 8)
+    _needle(scene, x, y, width, seen.v, number(seen.v))
+    _ends(scene, x, y, width)
+
+
+def _needle(scene: Scene, x: float, y: float, width: float, share: float, said: str) -> None:
+    if not math.isfinite(share):
+        return
+    at = x + width * min(1.0, max(0.0, share))
+    scene.line([(at, y - 6), (at, y + RULER + 4)], "text", width=3)
+    half = measure(said, 15, bold=True) / 2
+    middle = min(max(at, x + half), x + width - half)
+    scene.text(middle, y - 9, said, 15, bold=True, anchor="middle")
+
+
+def _ends(scene: Scene, x: float, y: float, width: float) -> None:
+    scene.text(x, y + RULER + 17, "0", 13, "muted")
+    scene.text(x + width, y + RULER + 17, "1", 13, "muted", anchor="right")
+
+
+def _race(scene: Scene, race: tuple[float, float], x: float, y: float, width: float) -> None:
+    first, second = race
+    whole = second if math.isfinite(second) and second > 0 else 1.0
+    for i, (name, time, colour) in enumerate((("first", first, "p"), ("second", second, "muted"))):
+        top = y + i * 32
+        scene.text(x, top + 15, name, 15)
+        scene.box(x + 72, top, width - 72, 20, fill="panel")
+        share = min(1.0, time / whole) if math.isfinite(time) else 0.0
+        scene.box(x + 72, top, (width - 72) * share, 20, fill=colour)

@@ -1,0 +1,153 @@
+"""The phase: draft one by one, verify in one pass, accept or reject, resample, roll back."""
+
+from __future__ import annotations
+
+from specviz.player.frames import Frame
+from specviz.player.picture.marks import GLYPHS, LOOKS, Look
+from specviz.player.picture.scene import Scene, measure
+from specviz.player.positions import PHASES
+from specviz.player.run import Run
+from specviz.player.words import evidence, number, trimmed
+
+STRIP, CARD, GAP = 56.0, 88.0, 8.0
+ACROSS, MOST = 9, 17
+"""Cards in a row, and of a round, the closing token's included."""
+COLOURS = {"draft": "q", "verify": "p", "decide": "accepted", "close": "p", "rollback": "muted"}
+
+
+def height(run: Run, width: float) -> float:
+    """Return how high the view is: rows for the round with most proposals, none for a tree."""
+    rows = -(-_cards(run) // _across(run, width))
+    return STRIP + (rows * (CARD + GAP) + 4 if rows else 0)
+
+
+def draw(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float) -> None:
+    """Draw the five phases and a card for each proposal."""
+    _strip(scene, run, frame, x, y, width)
+    if not _cards(run):
+        return
+    across = _across(run, width)
+    wide = (width - (across - 1) * GAP) / across
+    top = y + STRIP + GAP + 2
+    if frame.phase == "verify":
+        rows = -(-_cards(run) // across)
+        scene.box(
+            x - 5, top - 5, width + 10, rows * (CARD + GAP) + 2, fill="p_tint", stroke="p",
+            width=2, radius=8,
+        )  # fmt: skip
+    shown = min(len(frame.status), MOST - 1)
+    for k in range(shown):
+        place = (x + (k % across) * (wide + GAP), top + (k // across) * (CARD + GAP))
+        _card(scene, run, frame, k, *place, wide)
+    k = min(shown, _cards(run) - 1)
+    if frame.closing != "hidden":
+        place = (x + (k % across) * (wide + GAP), top + (k // across) * (CARD + GAP))
+        _closing(scene, run, frame, *place, wide)
+    left = len(frame.status) - shown
+    if left:
+        scene.text(x + width, y + STRIP + 2, f"and {left} more", 14, "muted", anchor="right")
+
+
+def _cards(run: Run) -> int:
+    """Return how many cards the run's widest round needs; a tree has a view of its own."""
+    if run.is_tree or not len(run):
+        return 0
+    return min(MOST, int(run.round["nodes"].max()) + 1)
+
+
+def _across(run: Run, width: float) -> int:
+    fits = max(2, int(width // 118))
+    return max(3, min(ACROSS, fits, _cards(run)))
+
+
+def _says(run: Run, frame: Frame, phase: str) -> tuple[str, str]:
+    kind = run.round["closing_kind"][frame.round]
+    by_u = run.judged_by_u
+    if phase == "draft":
+        return "Draft", "one by one, from q"
+    if phase == "verify":
+        return "Verify", "one pass, all at once"
+    if phase == "decide":
+        return "Accept?", "u < p / q, one by one" if by_u else "the target's own token?"
+    if phase == "rollback":
+        return "Roll back", "both caches"
+    if kind == 1:
+        return "Resample", "from the residual" if by_u else "the target's own"
+    return ("Bonus" if kind == 2 else "Sample"), "from the target's p"
+
+
+def _strip(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float) -> None:
+    wide = (width - 4 * GAP) / 5
+    now = PHASES.index(frame.phase)
+    for i, phase in enumerate(PHASES):
+        left, colour = x + i * (wide + GAP), COLOURS[phase]
+        on = i == now
+        off = not frame.status and phase not in ("verify", "close")
+        ground = f"{colour}_tint" if on and colour != "muted" else "panel"
+        scene.box(left, y, wide, STRIP, fill=ground, radius=6)
+        if on:
+            scene.box(left, y + STRIP - 5, wide, 5, fill=colour)
+        name, hint = _says(run, frame, phase)
+        ink = "text" if on else "muted"
+        name += " ✓" if i < now and not off else ""
+        name = f"▸ {name}" if on else name
+        scene.text(left + 12, y + 23, name, 18, ink, bold=on, room=wide - 20)
+        hint = "not needed" if off else hint
+        size = max(11.0, min(14.0, 14 * (wide - 22) / measure(hint, 14)))
+        scene.text(left + 12, y + 43, hint, size, ink, room=wide - 14)
+
+
+def _frame_of(scene: Scene, look: Look, x: float, y: float, wide: float, focus: bool) -> None:
+    ground = look.ground or "background"
+    if look.dash:
+        scene.box(x, y, wide, CARD, fill=ground, stroke=look.border, width=2, dash=look.dash)
+    else:
+        scene.box(x, y, wide, CARD, fill=ground, stroke=look.border, width=2, radius=6)
+    if look.double:
+        scene.box(x + 4, y + 4, wide - 8, CARD - 8, stroke=look.border, width=1, radius=4)
+    if focus:
+        scene.box(x - 4, y - 4, wide + 8, CARD + 8, stroke="text", width=3, radius=8)
+
+
+def _card(scene: Scene, run: Run, frame: Frame, node: int, x: float, y: float, wide: float) -> None:
+    status = frame.status[node]
+    if status == "hidden":
+        return
+    it = evidence(run, frame.first + node)
+    mark = "cut" if status == "accepted" and not it.emitted else status
+    look = LOOKS[mark]
+    _frame_of(scene, look, x, y, wide, node == frame.node)
+    glyph = GLYPHS[mark]
+    room = wide - 20 - (24 if glyph else 0)
+    bold = mark in ("accepted", "rejected")
+    italic = mark in ("never", "cut")
+    ink = "text" if mark == "ghost" else look.ink
+    scene.text(x + 10, y + 28, trimmed(it.text), 20, ink, bold=bold, italic=italic, room=room)
+    if glyph:
+        scene.text(x + wide - 10, y + 28, glyph, 20, look.glyph_ink, bold=True, anchor="right")
+    _mini(scene, x + 10, y + 42, wide - 20, "q", 1.0 if it.one_hot else it.q, True)
+    _mini(scene, x + 10, y + 64, wide - 20, "p", it.p, frame.seen_p)
+
+
+def _mini(
+    scene: Scene, x: float, y: float, wide: float, law: str, share: float, known: bool
+) -> None:
+    track = wide - 66
+    if track > 20:
+        scene.box(x, y + 2, track, 10, fill="panel")
+        scene.box(x, y + 2, track * min(1.0, share) if known else 0, 10, fill=law)
+    said = f"{law} {number(share) if known else '?'}"
+    scene.text(x + wide, y + 13, said, 15, f"{law}_ink", anchor="right")
+
+
+def _closing(scene: Scene, run: Run, frame: Frame, x: float, y: float, wide: float) -> None:
+    r = frame.round
+    mark = frame.closing if run.round["closing_emitted"][r] else "cut"
+    look = LOOKS[mark]
+    _frame_of(scene, look, x, y, wide, frame.phase == "close")
+    text = trimmed(run.text(int(run.round["closing"][r])))
+    scene.text(x + 10, y + 28, text, 20, look.ink, bold=mark != "cut", room=wide - 46)
+    glyph = GLYPHS[mark]
+    scene.text(x + wide - 10, y + 28, glyph, 20, look.glyph_ink, bold=True, anchor="right")
+    scene.text(x + 10, y + 55, frame.closing, 15, "p_ink", room=wide - 20)
+    _mini(scene, x + 10, y + 64, wide - 20, "p", float(run.round["closing_p"][r]), True)

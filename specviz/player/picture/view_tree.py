@@ -1,0 +1,119 @@
+"""The tree of proposals with its accepted path, and the attention mask of its one pass."""
+
+from __future__ import annotations
+
+from specviz.player.columns import NONE
+from specviz.player.frames import Frame, path_to
+from specviz.player.picture.marks import GLYPHS, LOOKS
+from specviz.player.picture.scene import Scene
+from specviz.player.picture.tree import Places, places
+from specviz.player.run import Run
+from specviz.player.words import trimmed
+
+HIGHEST = 330.0
+DOWN, LEAST = 36.0, 13.0
+MASK = 0.27
+"""Share of the width that the mask takes."""
+
+
+def height(run: Run, width: float) -> float:
+    """Return how high the view is: room for the run's widest tree, within limits."""
+    return min(HIGHEST, max(180.0, _leaves(run) * DOWN)) + 30
+
+
+def draw(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float) -> None:
+    """Draw the tree, and beside it who may look at whom."""
+    if not frame.status:
+        scene.text(x, y + 17, "Nothing was proposed in this round.", 16, "muted")
+        return
+    tree = width * (1 - MASK) - 24
+    _tree(scene, run, frame, x, y + 26, tree, height(run, width) - 30)
+    scene.text(x, y + 16, "tree of proposals, from the text so far", 16, "muted", room=tree)
+    _mask(scene, run, frame, x + tree + 24, y, width * MASK, height(run, width) - 34)
+
+
+def _leaves(run: Run) -> int:
+    if not len(run):
+        return 1
+    largest = int(run.round["nodes"].argmax())
+    return places(run, largest).leaves
+
+
+def _tree(
+    scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float, high: float
+) -> None:
+    at: Places = places(run, frame.round)
+    n = len(frame.status)
+    down = max(LEAST, min(DOWN, high / at.leaves))
+    box = down - max(2.0, 0.22 * down)
+    letters = min(16.0, max(9.5, box * 0.6))
+    level = min(250.0, (width - 40) / max(1, at.levels))
+    wide = min(level - 28, 190.0)
+
+    def corner(i: int) -> tuple[float, float]:
+        return x + 40 + (at.x[i] - 1) * level, y + at.y[i] * down
+
+    root = (x + 12, y + at.y[n] * down + box / 2)
+    scene.box(x, root[1] - 5, 10, 10, fill="muted", radius=5)
+    for i in range(n):
+        status = frame.status[i]
+        if status == "hidden":
+            continue
+        parent = int(run.node["parent"][frame.first + i])
+        left, top = corner(i)
+        start = root
+        if parent != NONE:
+            start = (corner(parent)[0] + wide, corner(parent)[1] + box / 2)
+        look = LOOKS[status]
+        kept = status == "accepted"
+        stroke = look.border if status in ("accepted", "rejected") else "line"
+        bend = (start[0] + left) / 2
+        points = [start, (bend, start[1]), (bend, top + box / 2), (left, top + box / 2)]
+        dash = (4.0, 3.0) if status == "rejected" else None
+        scene.line(points, stroke, width=4 if kept else 1.5, dash=dash)
+    for i in range(n):
+        if frame.status[i] != "hidden":
+            _node(scene, run, frame, i, *corner(i), wide, box, letters)
+
+
+def _node(
+    scene: Scene, run: Run, frame: Frame, i: int, x: float, y: float, wide: float, high: float,
+    letters: float,
+) -> None:  # fmt: skip
+    status = frame.status[i]
+    look = LOOKS[status]
+    radius = 0.0 if look.dash else 4.0
+    scene.box(
+        x, y, wide, high, fill=look.ground or "background", stroke=look.border, width=2,
+        dash=look.dash, radius=radius,
+    )  # fmt: skip
+    if i == frame.node:
+        scene.box(x - 3, y - 3, wide + 6, high + 6, stroke="text", width=2.5, radius=5)
+    glyph = GLYPHS[status]
+    base = y + high / 2 + letters * 0.36
+    text = trimmed(run.text(int(run.node["token"][frame.first + i])))
+    ink = "muted" if status == "never" else "text"
+    room = wide - 12 - (letters + 4 if glyph else 0)
+    scene.text(x + 7, base, text, letters, ink, bold=status == "accepted", room=room)
+    if glyph:
+        scene.text(x + wide - 6, base, glyph, letters, look.glyph_ink, bold=True, anchor="right")
+
+
+def _mask(
+    scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float, high: float
+) -> None:
+    lines = scene.paragraph(
+        x, y + 16, width, "each sees the text, its ancestors, itself", 14, 2, colour="muted"
+    )
+    top = y + 16 + lines * 19
+    n = len(frame.status)
+    cell = min((min(width, high - (top - y))) / n, 26.0)
+    gap = 1.5 if cell > 6 else 0.5
+    for i in range(n):
+        seen = set(path_to(run, frame, i))
+        for j in range(n):
+            on = j in seen
+            place = (x + j * cell, top + i * cell)
+            scene.box(*place, cell - gap, cell - gap, fill="p" if on else "panel")
+        if i == frame.node:
+            scene.box(x - 2, top + i * cell - 2, n * cell + 2, cell + 2, stroke="text", width=2)

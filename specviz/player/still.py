@@ -1,0 +1,263 @@
+"""A still of any position of a run: the player's picture, in vectors or pixels, without a browser.
+
+``sv.still(trace, round=3)`` shows itself in a notebook; with a path it is written as SVG, PNG or
+PDF. What is drawn is a pure function of (trace, position): the frames are those of the player.
+"""
+
+from __future__ import annotations
+
+import io
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from specviz.figures.theme import DARK, LIGHT
+from specviz.player.frames import Frame, frame_at
+from specviz.player.options import VIEWS, checked_trace
+from specviz.player.picture.layout import fitted_to, pictured
+from specviz.player.picture.scene import Scene
+from specviz.player.positions import chosen, step_of
+from specviz.player.run import Run, run_of
+from specviz.player.words import spoken
+
+if TYPE_CHECKING:
+    from specviz.core.trace import Trace
+
+DRAWABLE = (*VIEWS, "caption")
+SLIDE = (1280, 720)
+PAPER = 760
+NARROWEST, WIDEST = 320, 4_000
+SHARP = 2.0
+"""Pixels of a PNG for each pixel of the scene."""
+SUFFIXES = (".svg", ".png", ".pdf")
+THEMES = {"light": LIGHT, "dark": DARK}
+
+
+@dataclass(frozen=True)
+class Still:
+    """A picture of one position, made by :func:`still`.
+
+    It shows itself in a notebook. ``svg`` is text, ``png`` and ``pdf`` are bytes; ``alt`` says in
+    words what there is to see.
+
+    Examples
+    --------
+    >>> picture = still(trace, round=3)  # doctest: +SKIP
+    >>> picture.save("round-3.svg")  # doctest: +SKIP
+    """
+
+    scene: Scene
+    theme: str
+    alt: str
+
+    @cached_property
+    def png(self) -> bytes:
+        """The picture in pixels, sharp on screens with small ones."""
+        return pixels(self.scene, self.theme, SHARP)
+
+    @cached_property
+    def svg(self) -> str:
+        """The picture in vectors; its letters are outlines, so it needs no font."""
+        from specviz.player.picture.vector import written
+
+        return written(self.scene, THEMES[self.theme], "svg", self.alt).decode("utf-8")
+
+    @cached_property
+    def pdf(self) -> bytes:
+        """The picture as a page for print, its letters searchable."""
+        from specviz.player.picture.vector import written
+
+        return written(self.scene, THEMES[self.theme], "pdf", self.alt)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write it as SVG, PNG or PDF, by the suffix, whole or not at all.
+
+        Raises
+        ------
+        TypeError, ValueError, FileNotFoundError, IsADirectoryError
+            If nothing can be written there, in one sentence.
+        """
+        where = checked_path(path, SUFFIXES)
+        kind = where.suffix.lower()
+        if kind == ".svg":
+            write_bytes(where, self.svg.encode("utf-8"))
+        else:
+            write_bytes(where, self.png if kind == ".png" else self.pdf)
+        return where
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        size = f"{self.scene.width:.0f} × {self.scene.height:.0f}"
+        return f"<Still: {size}, {self.theme}. {self.alt}>"
+
+
+def still(
+    trace: Trace,
+    path: str | PathLike[str] | None = None,
+    *,
+    round: int | None = None,
+    node: int | None = None,
+    phase: str | None = None,
+    theme: str = "light",
+    views: Sequence[str] | None = None,
+    size: str | int = "slide",
+) -> Still:
+    """Draw one position of a run as the player shows it, for slides, papers and print.
+
+    Parameters
+    ----------
+    trace : Trace
+        The run.
+    path : str or path, optional
+        Where to write it as well: ``….svg``, ``….png`` or ``….pdf``.
+    round, node : int, optional
+        Counted from 0. Without a round the first one with a rejection; without a node its
+        rejected proposal, or the closing token where there is none.
+    phase : str, optional
+        "draft", "verify", "decide", "close" or "rollback"; by default what happened to ``node``.
+    theme : str
+        "light" or "dark".
+    views : sequence of str, optional
+        What to draw, of ``text caption phase tree bars draw caches lanes measures``; by default
+        what fits a slide.
+    size : str or int
+        "slide" (16:9, 1280 × 720), "paper" (a narrow column), or a width in pixels; then the
+        picture is as high as it needs.
+
+    Returns
+    -------
+    Still
+        Shows itself in a notebook; has ``svg``, ``png``, ``pdf``, ``alt`` and ``save(path)``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is of another kind or there is no such position, in one sentence.
+    FileNotFoundError, IsADirectoryError
+        If the folder of ``path`` does not exist, or ``path`` is a folder.
+
+    Examples
+    --------
+    >>> still(trace, "rejected.svg", round=3, node=1, theme="dark")  # doctest: +SKIP
+    """
+    checked_trace(trace)
+    where = None if path is None else checked_path(path, SUFFIXES)
+    checked_theme(theme)
+    width, height = _checked_size(size)
+    run = run_of(trace)
+    at = chosen(run, round, node, phase)
+    asked = checked_views(views, run)
+    frame = frame_at(run, step_of(run, at))
+    made = Still(sized(run, frame, asked, width, height), theme, spoken(run, frame))
+    if where is not None:
+        made.save(where)
+    return made
+
+
+def sized(run: Run, frame: Frame, views: Sequence[str], width: int, height: int | None) -> Scene:
+    """Return a frame's scene, scaled into the height if there is one."""
+    scene = pictured(run, frame, views, width)
+    return scene if height is None else fitted_to(scene, width, height)
+
+
+def default_views(run: Run) -> tuple[str, ...]:
+    """Return what fits a slide: of a tree the tree, else the caches."""
+    if run.is_tree:
+        return ("text", "caption", "phase", "tree", "bars", "draw")
+    return ("text", "caption", "phase", "bars", "draw", "caches")
+
+
+def pixels(scene: Scene, theme: str, scale: float) -> bytes:
+    """Return a scene as a PNG in the theme's few colours, which keeps it small."""
+    from specviz.player.picture.colours import reduced
+    from specviz.player.picture.pixels import paint
+
+    held = io.BytesIO()
+    image = reduced(paint(scene, THEMES[theme], scale), THEMES[theme])
+    image.save(held, format="png", optimize=True)
+    return held.getvalue()
+
+
+def checked_views(views: Any, run: Run) -> tuple[str, ...]:
+    """Return the views to draw.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one of them is unknown, or only the tree of a chain is asked for.
+    """
+    if views is None:
+        return default_views(run)
+    if isinstance(views, str) or not isinstance(views, Sequence):
+        raise TypeError(f"views must be a list of names, such as ['text'], got {views!r}")
+    if not views or any(name not in DRAWABLE for name in views):
+        raise ValueError(f"views must be some of {', '.join(DRAWABLE)}; got {list(views)}")
+    if set(views) == {"tree"} and not run.is_tree:
+        raise ValueError("views asks only for the tree, and this run has none: its proposals "
+                         "are chains")  # fmt: skip
+    return tuple(views)
+
+
+def checked_theme(theme: Any) -> None:
+    """Refuse a theme that is not drawn.
+
+    Raises
+    ------
+    ValueError
+        If it is neither light nor dark.
+    """
+    if theme not in THEMES:
+        raise ValueError(f"theme must be 'light' or 'dark' in a picture, got {theme!r}")
+
+
+def checked_path(path: Any, suffixes: Sequence[str]) -> Path:
+    """Return where a picture goes.
+
+    Raises
+    ------
+    TypeError, ValueError, FileNotFoundError, IsADirectoryError
+        If it cannot go there, in one sentence.
+    """
+    if not isinstance(path, (str, PathLike)) or isinstance(fspath(path), bytes):
+        raise TypeError(f"path must be a file name (str or path), got {type(path).__name__}")
+    where = Path(path)
+    if where.is_dir():
+        raise IsADirectoryError(f"path is a folder, {str(where)!r}: add a file name to it")
+    if where.suffix.lower() not in suffixes:
+        raise ValueError(f"path must end in {' or '.join(suffixes)}, got {str(where)!r}")
+    if not where.parent.is_dir():
+        raise FileNotFoundError(f"the folder of path does not exist: {str(where.parent)!r}")
+    return where
+
+
+def write_bytes(where: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    half = where.with_name(f".{where.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        half.write_bytes(data)
+        half.replace(where)
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise
+
+
+def _checked_size(size: Any) -> tuple[int, int | None]:
+    """Return width and height in pixels; None is a height that follows."""
+    if size == "slide":
+        return SLIDE
+    if size == "paper":
+        return PAPER, None
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise TypeError(f"size must be 'slide', 'paper' or a width in pixels, got {size!r}")
+    if not NARROWEST <= size <= WIDEST:
+        raise ValueError(f"size must be {NARROWEST} to {WIDEST:,} pixels, got {size:,}")
+    return size, None
