@@ -67,6 +67,22 @@ def groups(labels: IntArray, size: int) -> Iterator[tuple[int, IntArray]]:
         start = end
 
 
+def distinct(numbers: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the distinct numbers in order, and for each number which of them it is.
+
+    Examples
+    --------
+    >>> distinct(np.array([7, 3, 7]))
+    (array([3, 7]), array([1, 0, 1]))
+    """
+    size = int(numbers.max(initial=-1)) + 1
+    if size > 4 * len(numbers) + 2**16:
+        return np.unique(numbers, return_inverse=True)
+    there = np.zeros(size, dtype=bool)  # without sorting
+    there[numbers] = True
+    return np.flatnonzero(there), (np.cumsum(there) - 1)[numbers]
+
+
 def inverted(laws: FloatArray, row: IntArray, u: FloatArray) -> IntArray:
     """Return the tokens that :func:`specviz.core.draws.invert` gives, all at once.
 

@@ -24,7 +24,7 @@ from specviz.core.draws import Purpose
 from specviz.core.rule import residual
 from specviz.decoding.distributions import laws
 from specviz.decoding.levels import COLUMNS, Level, Levels
-from specviz.decoding.many_draws import Generator, Keyed, inverted
+from specviz.decoding.many_draws import Generator, Keyed, distinct, inverted
 
 
 @dataclass(frozen=True)
@@ -213,19 +213,19 @@ class SideBySide:
         rounds = np.where(kept, group.rounds, group.rounds + 1)
         depth = np.where(kept, group.depth, self._depth(position))
         goes_on = np.flatnonzero(~np.isin(x, list(self.stop_ids)))
-        values, context = np.unique(
-            group.context[goes_on] * self._p.vocab_size + x[goes_on], return_inverse=True
-        )
+        values, context = distinct(group.context[goes_on] * self._p.vocab_size + x[goes_on])
         parents, tokens = np.divmod(values, self._p.vocab_size)
         parts = 1
         if self._p.is_network:
             parts = -(-len(values) * (len(self.prompt) + position) // COLUMNS)
         width = max(1, -(-len(values) // max(1, parts)))
-        order = np.argsort(context, kind="stable")
-        ends = np.searchsorted(context[order], np.arange(0, len(values) + width, width))
+        order = np.argsort(context, kind="stable") if parts > 1 else np.arange(len(context))
         following = []
-        for index, start in enumerate(range(0, len(values), width)):
-            some = order[ends[index] : ends[index + 1]]
+        for start in range(0, len(values), width):
+            some = order
+            if parts > 1:
+                low, high = np.searchsorted(context[order], [start, start + width])
+                some = order[low:high]
             who = goes_on[some]
             part = slice(start, start + width)
             following.append(
