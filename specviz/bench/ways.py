@@ -23,6 +23,7 @@ from specviz.core.contract import Drafter
 from specviz.drafters.target_only import TargetOnly
 
 PLAIN = "target only"
+OTHER = "python -m specviz.bench replicas measures how fast texts are drawn for the statistics."
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     from specviz.drafters.tree import Tree
     from specviz.models.load import load
 
-    parser = argparse.ArgumentParser(prog="python -m specviz.bench", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m specviz.bench", description=__doc__, epilog=OTHER
+    )
     parser.add_argument("--prompt", action="append", help="may be given more than once")
     parser.add_argument("--tokens", type=int, default=120)
     parser.add_argument("--turns", type=int, default=3)
@@ -163,7 +166,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     print(table(rows))
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
