@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +80,7 @@ def drafting(pair: Any, name: str, gamma: int, given: Any = None) -> dict[str, A
     from specviz.drafters.quantized import Quantized
     from specviz.drafters.tree import Tree
 
-    makers = {
+    makers: dict[str, Callable[[], Any]] = {
         "prompt lookup": lambda: PromptLookup(gamma),
         "tree": lambda: Tree([2, 2, *[1] * gamma][:gamma]),
         "early exit": lambda: EarlyExit(max(1, _layers(pair) // 4), gamma),
@@ -152,6 +152,77 @@ def prompt_of(text: str, ids: bool) -> Any:
     if not words or not all(word.isdecimal() for word in words):
         raise ValueError(f"prompt must be token ids such as '2 5 7', got {visible(text, limit=40)}")
     return [int(word) for word in words]
+
+
+def opened(
+    pair: Any,
+    settings: Mapping[str, Any],
+    given: Any = None,
+    fixed: Mapping[str, Any] | None = None,
+    *,
+    ids: bool = False,
+    quietly: bool = False,
+) -> Any:
+    """Return a stream with these settings.
+
+    Parameters
+    ----------
+    pair : Pair
+        The models.
+    settings : mapping
+        From :func:`checked_settings`.
+    given : Drafter, optional
+        See :func:`choices`.
+    fixed : mapping, optional
+        Further arguments of :func:`specviz.stream`.
+    ids : bool
+        Whether the prompt is token ids.
+    quietly : bool
+        Whether a lossy rule need not warn, since the widget says so.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Whatever :func:`specviz.stream` refuses, in one sentence.
+    """
+    from specviz.api import arguments
+    from specviz.api.generate import stream
+
+    rule = settings["rule"]
+    chosen = drafting(pair, settings["drafter"], settings["gamma"], given)
+    # warnings' own filters are the whole process's, and this may be another thread
+    unheard = {rule, getattr(chosen.get("drafter"), "name", rule)} - arguments._WARNED
+    if quietly:
+        arguments._WARNED.update(unheard)
+    try:
+        return stream(
+            pair,
+            prompt_of(settings["prompt"], ids),
+            verify=rule,
+            temperature=settings["temperature"],
+            seed=settings["seed"],
+            max_new_tokens=settings["max_new_tokens"],
+            **chosen,
+            **(fixed or {}),
+        )
+    finally:
+        if quietly:
+            arguments._WARNED.difference_update(unheard)
+
+
+def sentence(error: BaseException) -> str:
+    """Return what to say of an error: its first line, safe to show.
+
+    Examples
+    --------
+    >>> sentence(ValueError("gamma must be >= 0, got -1"))
+    'gamma must be >= 0, got -1'
+    """
+    lines = str(error).strip().splitlines()
+    words = lines[0] if lines else ""
+    kind = type(error).__name__
+    plain_error = isinstance(error, (TypeError, ValueError)) and bool(words)
+    return visible(words if plain_error else f"{kind}: {words}".rstrip(": "), limit=400)
 
 
 def _whole(name: str, value: Any, at_least: int) -> int:

@@ -18,13 +18,12 @@ import traitlets
 
 from specviz.core.rules import RULES
 from specviz.figures.coloured_text import plain
-from specviz.figures.visible import visible
 from specviz.player.live_settings import (
     MOST_GAMMA,
     checked_settings,
     choices,
-    drafting,
-    prompt_of,
+    opened,
+    sentence,
 )
 from specviz.player.options import checked_options
 from specviz.player.page import compressed
@@ -236,29 +235,7 @@ class Live(Widget):
         return False
 
     def _open(self, settings: Mapping[str, Any], quietly: bool = False) -> Any:
-        """Return a stream; ``quietly``: the widget says that it is lossy, a warning need not."""
-        from specviz.api import arguments
-        from specviz.api.generate import stream
-
-        name, rule = settings["drafter"], settings["rule"]
-        chosen = drafting(self.pair, name, settings["gamma"], self._given)
-        quiet = {rule, getattr(chosen.get("drafter"), "name", rule)} - arguments._WARNED
-        if quietly:
-            arguments._WARNED.update(quiet)
-        try:
-            return stream(
-                self.pair,
-                prompt_of(settings["prompt"], self._ids),
-                verify=rule,
-                temperature=settings["temperature"],
-                seed=settings["seed"],
-                max_new_tokens=settings["max_new_tokens"],
-                **chosen,
-                **self._fixed,
-            )
-        finally:
-            if quietly:
-                arguments._WARNED.difference_update(quiet)
+        return opened(self.pair, settings, self._given, self._fixed, ids=self._ids, quietly=quietly)
 
     def _tell(self, number: int, state: str, say: str, trace: Trace | None) -> None:
         """Hand the front end what there is so far, unless another run began meanwhile."""
@@ -287,21 +264,6 @@ class Live(Widget):
             "passes": 0 if trace is None else len(trace),
             "lossy": not meta.get("lossless", True),
         }
-
-
-def sentence(error: BaseException) -> str:
-    """Return what to say of an error: its first line, safe to show.
-
-    Examples
-    --------
-    >>> sentence(ValueError("gamma must be >= 0, got -1"))
-    'gamma must be >= 0, got -1'
-    """
-    lines = str(error).strip().splitlines()
-    words = lines[0] if lines else ""
-    kind = type(error).__name__
-    plain_error = isinstance(error, (TypeError, ValueError)) and bool(words)
-    return visible(words if plain_error else f"{kind}: {words}".rstrip(": "), limit=400)
 
 
 def _listen(live: Live, content: Any, buffers: Any) -> None:

@@ -14,7 +14,7 @@ import traitlets
 from specviz.player.assets import ENTRY, packed
 
 
-class Script(ipywidgets.Widget):
+class Script(ipywidgets.Widget):  # type: ignore[misc]  # no types there
     """The player's script and style sheet, gzipped; made by :func:`shared_script`."""
 
     code = traitlets.Bytes().tag(sync=True)

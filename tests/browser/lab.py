@@ -23,7 +23,9 @@ import nbformat
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60_000  # milliseconds; machines are shared
 
-# Counts what hangs about in the page: models of the live kernel, players in the document.
+# What JupyterLab complains about by itself, as when a page is left while it asks its debugger.
+NOT_OURS = ("debugger state", "Canceled future")
+
 KERNEL = (
     "const panel = window.jupyterapp.shell.currentWidget; const session = panel.sessionContext;"
 )
@@ -138,10 +140,9 @@ class Book:
         self.context.route("**/*", self._guard)
         self.page = self.context.new_page()
         self.page.set_default_timeout(PATIENCE)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("pageerror", lambda error: self._complain(str(error)))
         self.page.on(
-            "console",
-            lambda said: self.complaints.append(said.text) if said.type == "error" else None,
+            "console", lambda said: self._complain(said.text) if said.type == "error" else None
         )
         self.received: list[bytes] = []
         self.page.on("websocket", lambda one: one.on("framereceived", self._receive))
@@ -158,6 +159,11 @@ class Book:
         self.outside.append(url)
         route.abort()
 
+    def _complain(self, words: str) -> None:
+        """Keep what is said, but for what JupyterLab says of itself."""
+        if not any(known in words for known in NOT_OURS):
+            self.complaints.append(words)
+
     def _receive(self, frame: bytes | str) -> None:
         self.received.append(frame.encode() if isinstance(frame, str) else frame)
 
@@ -170,6 +176,27 @@ class Book:
         """Run every cell and wait until they are done."""
         self.page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')")
         self.ready()
+
+    def press(self, *keys: str) -> None:
+        """Press keys with the first player focused."""
+        self.page.focus(".svp")
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def narrow(self) -> None:
+        """Make the window a telephone's, the notebook alone in it."""
+        self.page.set_viewport_size({"width": 320, "height": 640})
+        self.page.evaluate(
+            """() => { const { shell } = window.jupyterapp;
+            shell.collapseLeft(); shell.mode = 'single-document'; }"""
+        )
+        self.until(lambda: self.page.locator(".svp").first.bounding_box()["width"] < 300)
+
+    def save(self) -> None:
+        """Save the notebook."""
+        self.page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+        dirty = "window.jupyterapp.shell.currentWidget.context.model.dirty"
+        self.until(lambda: not self.page.evaluate(dirty))
 
     def restart(self) -> None:
         """Restart the kernel without being asked."""
@@ -198,7 +225,8 @@ class Book:
         """How many widget models the page holds."""
         return int(
             self.page.evaluate(
-                """async () => { const { rendermime } = window.jupyterapp.shell.currentWidget.content;
+                """async () => { const panel = window.jupyterapp.shell.currentWidget;
+                const { rendermime } = panel.content;
                 const mimeType = 'application/vnd.jupyter.widget-view+json';
                 const renderer = rendermime._factories[mimeType].createRenderer({ mimeType });
                 const manager = await renderer._manager.promise;

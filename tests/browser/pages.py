@@ -35,6 +35,12 @@ INKS = """() => {
 }"""  # noqa: E501
 
 
+def hexadecimal(colour: str) -> str:
+    """The colour ``rgb(…)`` of the browser as ``#rrggbb``."""
+    numbers = colour[colour.index("(") + 1 : -1].split(",")[:3]
+    return "#" + "".join(f"{int(float(n)):02x}" for n in numbers)
+
+
 class Opened:
     """A page opened from disk, in a context of its own."""
 

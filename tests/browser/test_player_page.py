@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +10,12 @@ import pytest
 import specviz as sv
 from specviz.figures.theme import contrast
 from specviz.player.page import embedded, page, policy
-from tests.browser.pages import EXECUTABLE, FLAGS, INKS, Opened
+from tests.browser.pages import INKS, Opened, hexadecimal
 from tests.figures.runs import hostile, story
 from tests.player.runs import branching, decoded
 
 pytestmark = pytest.mark.browser
 NARROW = {"viewport": {"width": 320, "height": 640}}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=EXECUTABLE, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +26,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     made["match"] = sv.to_html(decoded(verify="match"), folder / "match.html", guided=True)
     made["few"] = sv.to_html(decoded(), folder / "few.html", views=["text", "draw"], height=400)
     return made
-
-
-def hexadecimal(colour: str) -> str:
-    numbers = colour[colour.index("(") + 1 : -1].split(",")[:3]
-    return "#" + "".join(f"{int(float(n)):02x}" for n in numbers)
 
 
 @pytest.mark.parametrize("name", ["story", "hostile", "tree", "run", "match", "few"])

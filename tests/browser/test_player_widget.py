@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 import specviz as sv
 from specviz.player.widget import Widget
-from tests.browser.pages import EXECUTABLE, FLAGS, Opened
+from tests.browser.pages import Opened
 from tests.figures.runs import story
 from tests.player.runs import decoded
 
@@ -49,16 +48,6 @@ for (const el of document.querySelectorAll('.host')) {
   loader.render({ model: window.model, el, signal: end.signal });
 }
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=EXECUTABLE, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 def hosted(widget: Widget, where: Path, *, manager: bool = True, answers: bool = True) -> Path:

@@ -10,8 +10,10 @@ import { buildPlayer } from "./player.js";
  * @param {any} settings
  */
 export function told(status, settings) {
-  if (status.shown !== status.run)
-    return { running: "starting …", cancelled: "cancelled", error: "" }[status.state] ?? "";
+  if (status.shown !== status.run) {
+    const words = { running: "starting", cancelled: "cancelled before its first round", error: "not started" };
+    return words[status.state] + (status.shown ? "; below is the run before" : "");
+  }
   const rate = status.passes ? (status.tokens / status.passes).toFixed(2) : "–";
   const so = `${status.tokens} of ${settings.max_new_tokens} tokens in ${status.passes} passes, ${rate} per pass`;
   const lossy = status.lossy ? "; lossy: not the target's law" : "";
@@ -144,7 +146,7 @@ export async function liveOf(model, el) {
 
   function showFollow() {
     setAttr(follow, "aria-pressed", String(Boolean(player?.state.following)));
-    follow.disabled = !player;
+    show(follow, feed.running && Boolean(player));
   }
 
   /** @param {import("./decode.js").Data} data @param {number} run */

@@ -1,0 +1,170 @@
+"""The player in a real JupyterLab, in a real browser, cut off from the world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from specviz.figures.theme import contrast
+from specviz.player.assets import packed
+from tests.browser.lab import Book, Lab
+from tests.browser.pages import INKS, hexadecimal
+
+pytestmark = pytest.mark.browser
+
+SETUP = "import specviz as sv\nfrom tests.player.runs import decoded"
+PLAY = "player = sv.play(decoded(), guided=True)\nplayer"
+OTHER = "other = sv.play(decoded(seed=1))\nother"
+RACE = "sv.race([decoded(), decoded(gamma=0)])"
+WIDGETS = "from ipywidgets.widgets import widget; print(len(widget._instances))"
+WIDTHS = "all => all.map(one => [one.scrollWidth - one.clientWidth, one.clientWidth])"
+STEPS = "all => all.map(one => one.dataset.step)"
+
+
+@pytest.fixture(scope="module")
+def one_book(browser: Any, lab: Lab) -> Iterator[Book]:
+    """A notebook of three widgets, one of them shown twice."""
+    book = Book(browser, lab, lab.write("one.ipynb", SETUP, PLAY, "player", OTHER, RACE))
+    book.run_all()
+    yield book
+    book.close()
+
+
+@pytest.fixture
+def book(one_book: Book) -> Iterator[Book]:
+    """The same, at its beginning; nothing may go outside or be complained about."""
+    one_book.until(lambda: one_book.page.locator(".svp-bar").count() == 4)
+    one_book.press("Home")
+    yield one_book
+    assert one_book.outside == []
+    assert one_book.complaints == []
+
+
+def steps(book: Book) -> list[str]:
+    """The step of each player (a race has none)."""
+    return [step for step in book.page.locator(".svp").evaluate_all(STEPS) if step is not None]
+
+
+def test_it_steps_scrubs_and_talks_with_the_kernel(book: Book) -> None:
+    book.press("ArrowRight", "ArrowRight", "ArrowRight")
+    assert steps(book)[0] == "3"
+    book.until(lambda: book.python("print(player.step)") == "3")
+    book.page.locator('[data-testid="svp-scrub"]').first.fill("20")
+    assert steps(book)[0] == "20"
+    book.until(lambda: book.python("print(player.step)") == "20")
+    book.python("player.round = 2")
+    book.until(lambda: book.page.locator(".svp").first.get_attribute("data-round") == "2")
+    before = int(steps(book)[0])
+    book.page.locator('[data-testid="svp-play"]').first.click()
+    book.until(lambda: int(steps(book)[0]) > before)
+    book.page.locator('[data-testid="svp-play"]').first.click()
+
+
+def test_two_views_of_one_player_follow_each_other(book: Book) -> None:
+    book.until(lambda: steps(book) == ["0", "0", "0"])
+    book.press("ArrowRight", "ArrowRight")
+    book.until(lambda: steps(book) == ["2", "2", "0"])  # the other player stays where it is
+
+
+def test_the_script_is_sent_once_for_all_players(book: Book) -> None:
+    assert len([frame for frame in book.received if packed()[:200] in frame]) == 1
+    assert book.models() == 7  # three widgets, a layout each, one script
+
+
+@pytest.mark.parametrize("theme", ["Light", "Dark"])
+def test_every_letter_can_be_read_in_both_themes(book: Book, theme: str) -> None:
+    book.page.evaluate(
+        "(theme) => window.jupyterapp.commands.execute('apputils:change-theme', { theme })",
+        f"JupyterLab {theme}",
+    )
+    named = "document.body.dataset.jpThemeName"
+    book.until(lambda: book.page.evaluate(named) == f"JupyterLab {theme}")
+    low: dict[str, float] = {}
+    for keys in (["Home"], ["n"], ["b"], ["p"], ["?"]):
+        book.press(*keys)
+        book.page.wait_for_timeout(250)  # the end of a transition
+        found = book.page.evaluate(INKS)
+        assert len(found) > 40
+        grounds = [hexadecimal(ground) for _, _, ground in found]
+        usual = max(set(grounds), key=grounds.count)
+        assert (contrast("#ffffff", usual) < 4.5) == (theme == "Light")
+        for words, ink, ground in found:
+            ratio = contrast(hexadecimal(ink), hexadecimal(ground))
+            if ratio < 4.5:
+                low[words] = ratio
+    assert low == {}
+    book.press("p", "Escape")
+
+
+def test_it_fits_a_telephone(book: Book) -> None:
+    book.narrow()
+    for keys in (["Home"], ["n"], ["b"], ["p"], ["?"], ["End"]):
+        book.press(*keys)
+        for over, wide in book.page.locator(".svp").evaluate_all(WIDTHS):
+            assert over <= 0
+            assert 150 < wide < 320
+    assert book.page.evaluate("document.documentElement.scrollWidth") <= 320
+    book.press("p", "Escape")
+    book.page.set_viewport_size({"width": 1280, "height": 720})
+
+
+CELLS = """() => { const { content } = window.jupyterapp.shell.currentWidget;
+  return [content.widgets.length, content.activeCellIndex, content.mode,
+          content.widgets.map(cell => cell.model.type + cell.model.sharedModel.source).join()]; }"""
+
+
+def test_its_keys_do_not_touch_the_notebook(book: Book) -> None:
+    book.page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex = 1; null")
+    book.page.focus(".svp")
+    before = book.page.evaluate(CELLS)
+    keys = "ArrowDown ArrowUp ArrowRight ArrowLeft b a d d x c v z m y k j Enter Space 0 0 i i"
+    book.press(*keys.split(), "Shift+Enter", "Control+Enter", "Alt+Enter")
+    assert book.page.evaluate(CELLS) == before
+    book.page.evaluate("document.querySelector('.svp').blur()")
+    book.page.evaluate("window.jupyterapp.shell.currentWidget.content.node.focus()")
+    book.page.keyboard.press("b")  # twin: the same key in the notebook makes a cell
+    book.until(lambda: book.page.evaluate(CELLS)[0] == before[0] + 1)
+
+
+def test_the_guard_sees_and_stops_what_goes_outside(book: Book) -> None:
+    failed = book.page.evaluate("fetch('http://192.0.2.1/x').then(() => false, () => true)")
+    assert failed
+    assert book.outside == ["http://192.0.2.1/x"]
+    book.outside.clear()
+    book.until(lambda: book.complaints)  # the browser says so too, a moment later
+    book.complaints.clear()
+
+
+def test_it_survives_running_again_opening_again_and_a_restart(browser: Any, lab: Lab) -> None:
+    book = Book(browser, lab, lab.write("again.ipynb", SETUP, PLAY, OTHER))
+    book.run_all()
+    book.until(lambda: steps(book) == ["0", "0"])
+    before = book.python(WIDGETS), book.models()
+
+    for _ in range(3):  # running the cells again leaves nothing behind, on either side
+        book.run_all()
+    book.until(lambda: steps(book) == ["0", "0"])
+    assert book.python(WIDGETS) == before[0]
+    book.until(lambda: book.models() == before[1])
+    # twin: what is made outside a cell of its own is not closed, and the count shows it
+    book.python("kept = [sv.play(decoded()) for _ in range(2)]; [k.step for k in kept]")
+    assert int(book.python(WIDGETS)) > int(before[0])
+
+    book.python("player.step = 5")  # a page opened again shows what the kernel still has
+    book.save()
+    book.page.reload()
+    book.ready()
+    book.until(lambda: steps(book) == ["5", "0"])
+
+    book.restart()  # the view of the kernel before is still a player
+    book.press("ArrowRight", "ArrowRight")
+    assert steps(book) == ["7", "0"]
+    assert book.page.locator('.svp [role="alert"]').count() == 0
+    book.run_all()  # and a new one works
+    book.until(lambda: steps(book) == ["0", "0"])
+    book.press("ArrowRight")
+    book.until(lambda: book.python("print(player.step)") == "1")
+    assert (book.outside, book.complaints) == ([], [])
+    book.close()
