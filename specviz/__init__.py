@@ -38,10 +38,14 @@ if TYPE_CHECKING:
     from specviz.lossless.verifier import audit_verifier
     from specviz.models.load import load
     from specviz.models.pair import Pair
+    from specviz.player.editor import one_position
+    from specviz.player.editor_page import one_position_html
     from specviz.player.film import film
     from specviz.player.live import play_live
     from specviz.player.page import to_html
     from specviz.player.still import still
+    from specviz.player.watch import watch
+    from specviz.player.watch_page import watch_html
     from specviz.player.widget import play, race
 
 __all__ = [
@@ -69,6 +73,8 @@ __all__ = [
     "generate",
     "load",
     "lossless",
+    "one_position",
+    "one_position_html",
     "play",
     "play_live",
     "race",
@@ -78,6 +84,8 @@ __all__ = [
     "tabular",
     "theory",
     "to_html",
+    "watch",
+    "watch_html",
 ]
 
 # Where each lazy name lives: "module:name", or the module alone where the name stands for it.
@@ -105,6 +113,8 @@ _HOMES = {
     "generate": "specviz.api.generate:generate",
     "load": "specviz.models.load:load",
     "lossless": "specviz.lossless",
+    "one_position": "specviz.player.editor:one_position",
+    "one_position_html": "specviz.player.editor_page:one_position_html",
     "play": "specviz.player.widget:play",
     "play_live": "specviz.player.live:play_live",
     "race": "specviz.player.widget:race",
@@ -114,6 +124,8 @@ _HOMES = {
     "tabular": "specviz.core.tabular",
     "theory": "specviz.theory",
     "to_html": "specviz.player.page:to_html",
+    "watch": "specviz.player.watch:watch",
+    "watch_html": "specviz.player.watch_page:watch_html",
 }
 
 

@@ -28,7 +28,7 @@ FAULTS = (
 )  # fmt: skip
 """Names that the script knows; a test holds both lists together."""
 
-FOX = {
+FOX: dict[str, Any] = {
     "words": ["the", "quick", "brown", "fox", "lazy"],
     "p": [0.4, 0.1, 0.3, 0.15, 0.05],
     "q": [0.3, 0.2, 0.1, 0.15, 0.25],

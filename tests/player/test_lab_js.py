@@ -25,6 +25,7 @@ from specviz.lossless.pooling import pool_rare
 from specviz.lossless.power import noncentrality
 from specviz.lossless.witness import share_at_least, share_at_most
 from specviz.player import editor_settings
+from specviz.player.watch_run import WatchedRun, looks_up_to
 from tests.core.golden import GOLDEN
 
 CASES = "tests/player/js/lab"
@@ -87,7 +88,7 @@ class Given:
     """Draws that take the numbers they are given."""
 
     def __init__(self, u: float, w: float) -> None:
-        self.u, self.w, self.log = u, w, []
+        self.u, self.w = u, w
 
     def accept(self, probability: float, position: int, node: int) -> bool:
         return self.u < probability
@@ -185,6 +186,24 @@ def chances() -> dict[str, Any]:
     }  # fmt: skip
 
 
+def runs() -> list[dict[str, Any]]:
+    """Runs watched in Python: right and wrong samplers, and a token that is forbidden."""
+    rng, out = np.random.default_rng(11), []
+    fox = np.array(editor_settings.FOX["p"]), np.array(editor_settings.FOX["q"])
+    forbidding = np.array([0.5, 0.499, 0.001, 0.0]), np.array([0.25, 0.25, 0.25, 0.25])
+    for p, q in (fox, forbidding):
+        for source in (p, q):
+            run = WatchedRun(p, 0.01, looks_up_to(1000))
+            cells = rng.choice(len(p), 900, p=source)
+            for part in np.array_split(cells, 7):
+                run.take(part)
+            out.append(
+                {"law": p.tolist(), "alpha": 0.01, "looks": run.looks, "cells": cells.tolist(),
+                 "told": run.told()}
+            )  # fmt: skip
+    return out
+
+
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("lab") / "told.json"
@@ -195,7 +214,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "golden": GOLDEN, "faults": faults(), "decided": decided(), "drawn": drawn(),
         "uniforms": uniforms, "processes": processes(), "names": editor_settings.FAULTS,
         "ways": editor_settings.WAYS, "presets": editor_settings.PRESETS,
-        "fox": editor_settings.FOX, **chances(),
+        "fox": editor_settings.FOX, "runs": runs(), "looks": looks_up_to(20_000), **chances(),
     }  # fmt: skip
     where.write_text(json.dumps(values), "utf-8")
     return where

@@ -56,7 +56,7 @@ function choice(label, options, chosen, groups = false) {
   });
   const select = h("select", { "data-testid": `svp-${label.replace(/\W+/g, "-")}` }, children);
   select.addEventListener("change", () => chosen(select.value));
-  return { select, el: h("label", { class: "svp-field" }, [h("span", { text: label }), select]) };
+  return { select, el: h("label", { class: "svp-ask" }, [h("span", { text: label }), select]) };
 }
 
 /** Build an editor inside an element. @param {any} el @param {any} model @returns {() => void} */
@@ -168,8 +168,8 @@ export function mountEditor(el, model) {
   const more = button("+", "One token more", () => editor.did("resize", editor.state.words.length + 1));
   const tokens = h("output", { class: "svp-tokens" });
   const setup = h("div", { class: "svp-setup" }, [
-    preset.el, h("div", { class: "svp-field" }, [h("span", { text: "tokens" }), h("div", { class: "svp-group" }, [fewer, tokens, more])]),
-    way.el, fault.el, h("label", { class: "svp-field" }, [h("span", { text: "seed" }), seed]),
+    preset.el, h("div", { class: "svp-ask" }, [h("span", { text: "tokens" }), h("div", { class: "svp-group" }, [fewer, tokens, more])]),
+    way.el, fault.el, h("label", { class: "svp-ask" }, [h("span", { text: "seed" }), seed]),
   ]);
 
   const views = [

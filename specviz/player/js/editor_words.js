@@ -88,7 +88,7 @@ export function verdictSaid(state, exact, many) {
   if (many.answer === "untestable")
     return { mark: "open", text: `Not testable: fewer than two groups of tokens expect 5 of ${n}. No token came out that p forbids.` };
   if (many.answer === "differs")
-    return { mark: "wrong", text: `✗ ${n} differ from p: p-value ${pValue(many.p)}, where a right decoder falls below ${shown(LEVEL)} once in ${1 / LEVEL} samples.${follows}` };
+    return { mark: "wrong", text: `✗ ${n} differ from p: p-value ${pValue(many.p)}, where a right decoder falls below ${String(LEVEL).replace(/^0/, "")} once in ${1 / LEVEL} samples.${follows}` };
   const missed = fault && fault.tv > 1e-9
     ? ` The fault is there (TV ${shown(fault.tv)}): this sample is too small to show it.`
     : ` That is no certainty: a law that is off by ${shown(many.caught)} or more would have been caught four times in five.`;

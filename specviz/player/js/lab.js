@@ -2,7 +2,8 @@
 
 import { editorOf } from "./editor.js";
 import { renderer } from "./mounting.js";
+import { watchOf } from "./watch.js";
 
-export const render = renderer({ editor: editorOf });
+export const render = renderer({ editor: editorOf, watch: watchOf });
 
 export default { render };
