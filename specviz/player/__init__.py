@@ -14,13 +14,20 @@ How the parts fit
       ├─ predict.js, controls.js, playback.js      modes, keys and buttons, the clock
       ├─ player.js     puts them together: mountPlayer(el, data, model)
       ├─ race.js       several runs on one clock of measured time
+      ├─ live.js       a run in progress: its controls, above a player that grows
       ├─ main.js       render({ model, el }): what a model's ``kind`` mounts
       └─ standalone.js the page's stand-in for a widget's model
 
 ``assets.py`` joins the modules into one script (no bundler) and writes the palettes in front of
 ``css/``. ``page.py`` writes the self-contained page, ``widget.py`` is the anywidget. Both hand the
 same script the same four values: ``kind``, ``data`` (a list of packed runs), ``options`` and
-``step`` / ``round``; the script uses only ``model.get/set/on/off/save_changes``.
+``step`` / ``round``; the script uses only ``model.get/set/on/off/save_changes``. In a notebook
+the script lies in one model (``script.py``) that every widget names, so it is sent once a kernel.
+
+``live.py`` is :func:`specviz.play_live`. Its widget (``live_widget.py``) runs the model in a
+thread and hands out the packed run so far, a few times a second; the page asks by messages
+(``{"ask": "run", "settings": …}``, ``{"ask": "cancel"}``). A view whose drawing sums up the whole
+run at mount has ``grown()``, called when there are more rounds.
 
 To add a view, write ``js/view_name.js`` with ``name``, ``title`` and ``mount(data, time, player)``
 and name it in ``VIEWS`` of ``player.js``. To add another widget, write its module and its entry

@@ -262,6 +262,7 @@ class Live(Widget):
             "say": say,
             "tokens": 0 if trace is None else len(trace.tokens),
             "passes": 0 if trace is None else len(trace),
+            "ended": None if trace is None else trace.finish_reason,
             "lossy": not meta.get("lossless", True),
         }
 

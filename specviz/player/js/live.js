@@ -4,6 +4,9 @@ import { decode, unzip } from "./decode.js";
 import { h, setAttr, setText, show } from "./dom.js";
 import { buildPlayer } from "./player.js";
 
+/** Why a text ended before its length; what is said of it. */
+const ENDED = { eos: ", the text came to its end", stop: ", at a stop string", context: ", the context is full" };
+
 /**
  * What a run's state is called.
  * @param {any} status  of the model
@@ -18,7 +21,8 @@ export function told(status, settings) {
   const so = `${status.tokens} of ${settings.max_new_tokens} tokens in ${status.passes} passes, ${rate} per pass`;
   const lossy = status.lossy ? "; lossy: not the target's law" : "";
   const state = { running: "running", cancelled: "cancelled", error: "stopped", done: "done" }[status.state];
-  return `${state}: ${so}${lossy}`;
+  const early = status.state === "done" ? ENDED[status.ended] ?? "" : "";
+  return `${state}${early}: ${so}${lossy}`;
 }
 
 /**
