@@ -194,6 +194,11 @@ class Replicas:
                 return None
             if self.length <= SHORT and self.look_ahead(n) >= MEETING:
                 return None
+        elif not isinstance(self.pair, RememberingPair):
+            raise UnsupportedModelError(
+                f"drafter {self.drafter.name!r} reads what a pass leaves behind, which a batch "
+                f"does not keep: leave at_once out"
+            )
         longest = len(self.prompt) + self.max_new_tokens
         try:
             batched = Batched(self._whole_pair, self.prompt, longest, self._at_once)

@@ -9,8 +9,11 @@ import pytest
 
 import specviz as sv
 from specviz.core.contract import Draft, Sampling
+from specviz.core.draws import invert
 from specviz.core.rules import RULES
 from specviz.core.tabular import TabularModel, TabularPair
+from specviz.decoding import levels
+from specviz.decoding.many_draws import distinct, inverted
 from specviz.decoding.memo import LogitStore
 from specviz.decoding.replicas import END, Replicas, replicas
 from specviz.decoding.side_by_side import SideBySide
@@ -165,6 +168,58 @@ def test_side_by_side_on_a_network_is_the_loop(models: sv.Pair) -> None:
     )  # fmt: skip
     loop = Replicas(models, np.array([1, 2, 3]), 4, sv.DraftModel(2), RULES["rejection"])
     assert np.array_equal(many.draw(30, seed=0), loop.draw(30))
+
+
+@pytest.mark.parametrize("columns", [1, 40, 200])
+def test_side_by_side_in_many_batches_is_the_same(
+    models: sv.Pair, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    """However few contexts a batch may have, and however the tree of prefixes is walked."""
+    many = SideBySide(
+        models.target, models.draft, np.array([1, 2, 3]), models.vocab_size, length=6, gamma=2,
+        stop_ids=frozenset({18, 30}),
+    )  # fmt: skip
+    whole = many.draw(40, seed=1)
+    assert END in whole
+    monkeypatch.setattr("specviz.decoding.side_by_side.COLUMNS", columns)
+    assert np.array_equal(many.draw(40, seed=1), whole)
+    chosen = levels._chosen
+    monkeypatch.setattr(levels, "_chosen", lambda cache, rows: chosen(cache, rows[::-1].copy()))
+    if columns > 1:  # the caches of other parents
+        assert not np.array_equal(many.draw(40, seed=1), whole)
+
+
+def test_levels_say_what_the_model_says(models: sv.Pair) -> None:
+    tree = levels.Levels(models.target, np.array([1, 2, 3]), models.vocab_size)
+    level = tree.grown(tree.root(), np.array([0, 0]), np.array([7, 9]))
+    level = tree.grown(level, np.array([1, 0, 1]), np.array([4, 5, 6]))
+    assert level.contexts == [(9, 4), (7, 5), (9, 6)]
+    last = tree.grown(level, np.arange(3), np.array([8, 8, 8]), spent=True)
+    assert level.logits is not None
+    assert last.logits is not None
+    for one in (level, last):
+        for context, row in zip(one.contexts, one.logits, strict=True):
+            alone = families.plain(models.target, [1, 2, 3, *context])
+            assert row == pytest.approx(alone, abs=1e-4)
+
+
+def test_many_draws_at_once_are_the_single_ones() -> None:
+    rng = np.random.default_rng(0)
+    laws = rng.dirichlet(np.full(40, 0.2), size=6)
+    laws[laws < 1e-3] = 0
+    row, u = rng.integers(0, 3, size=400), rng.random(400)
+    row[:5] = 3, 4, 4, 5, 5  # some laws are drawn from seldom
+    u[:2] = 0, 1 - 2**-53
+    wanted = [invert(np.cumsum(laws[i]), x) for i, x in zip(row, u, strict=True)]
+    assert inverted(laws, row, u).tolist() == wanted
+
+
+@pytest.mark.parametrize("largest", [20, 10**9])
+def test_distinct_numbers(largest: int) -> None:
+    numbers = np.random.default_rng(0).integers(0, largest, size=50)
+    values, which = distinct(numbers)
+    assert values.tolist() == sorted(set(numbers.tolist()))
+    assert np.array_equal(values[which], numbers)
 
 
 def test_the_store_gives_the_models_logits_and_computes_them_once(models: sv.Pair) -> None:
