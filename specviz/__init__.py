@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from specviz.player.watch import watch
     from specviz.player.watch_page import watch_html
     from specviz.player.widget import play, race
+    from specviz.recordings.shelf import recorded
 
 __all__ = [
     "AdaptiveGamma",
@@ -78,6 +79,7 @@ __all__ = [
     "play",
     "play_live",
     "race",
+    "recorded",
     "rules",
     "still",
     "stream",
@@ -118,6 +120,7 @@ _HOMES = {
     "play": "specviz.player.widget:play",
     "play_live": "specviz.player.live:play_live",
     "race": "specviz.player.widget:race",
+    "recorded": "specviz.recordings.shelf:recorded",
     "rules": "specviz.core.rules",
     "still": "specviz.player.still:still",
     "stream": "specviz.api.generate:stream",

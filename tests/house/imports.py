@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PACKAGE = "specviz"
-READERS = ("lossless", "theory", "figures", "player")  # to the right of the trace
+READERS = ("lossless", "theory", "figures", "player", "recordings")  # right of the trace
 MODEL_ROOMS = frozenset({"models", "decoding", "drafters", "api"})
 DRAFTERS_MAY_USE = frozenset({"target", "cache", "distributions"})  # modules of decoding
 # What may be missing: (file, function) and the optional library it asks for there.

@@ -1,0 +1,131 @@
+"""The recipe of the recorded runs: ``python -m specviz.recordings.record``.
+
+Every method of a kind of text continues the same prompt from the same seed with the bundled pair.
+Each run is made three times, the methods in turn, and the quickest is kept: they decode the same
+tokens, and the times say what the method takes on a machine that is not busy with something else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm.auto import tqdm
+
+from specviz.figures.summary import seconds
+from specviz.recordings.shelf import SUFFIX
+
+if TYPE_CHECKING:
+    from specviz.core.trace import Trace
+
+SHOPPING = (
+    "Shopping list:\n- six ripe tomatoes\n- one jar of honey\n- a bag of red apples\n"
+    "- a piece of hard cheese\n- a small pumpkin\nNoah's checklist on Saturday evening\n"
+)
+PROMPTS = {
+    "stories": ("Once upon a time", 6),
+    "prose": ("She was not at all surprised when", 4),
+    "records": (SHOPPING, 3),
+}
+"""Of each kind of text: prompt and seed."""
+LENGTH = 96
+ALTERNATIVES = 8
+"""How many tokens of a law are kept: as many as the player shows."""
+TEMPERATURE = 0.8
+TIMES = 3
+
+
+def methods() -> dict[str, dict[str, Any]]:
+    """Return the arguments of :func:`specviz.generate` for each method."""
+    from specviz.drafters.eagle import Eagle
+    from specviz.drafters.early_exit import EarlyExit
+    from specviz.drafters.medusa import Medusa
+    from specviz.drafters.prompt_lookup import PromptLookup
+    from specviz.drafters.tree import Tree
+
+    return {
+        "target-only": {"gamma": 0},
+        "draft-model": {"gamma": 4},
+        "block": {"gamma": 4, "verify": "block"},
+        "coupled": {"gamma": 4, "verify": "coupled"},
+        "prompt-lookup": {"drafter": PromptLookup(5)},
+        "early-exit": {"drafter": EarlyExit(layer=4, gamma=4)},
+        "medusa": {"drafter": Medusa(tree=(3, 2))},
+        "eagle": {"drafter": Eagle(gamma=4)},
+        "tree": {"drafter": Tree((2, 2, 1))},
+    }
+
+
+def record(folder: Path, run: Callable[..., Trace] | None = None) -> None:
+    """Make every run and write it to ``folder/domain/method.specviz``.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they go; its folders are made.
+    run : callable, optional
+        ``run(prompt, seed=…, **method)``; by default the bundled pair decodes.
+    """
+    decode = run or _bundled()
+    todo = [(domain, name) for domain in PROMPTS for name in methods()]
+    best: dict[tuple[str, str], Trace] = {}
+    for _, (domain, name) in tqdm([(i, one) for i in range(TIMES) for one in todo], desc="runs"):
+        prompt, seed = PROMPTS[domain]
+        trace = decode(prompt, seed=seed, **methods()[name])
+        replay = trace.check()
+        if not replay.ok:
+            raise RuntimeError(f"{domain}/{name} contradicts itself: {replay.contradictions[0]}")
+        before = best.get((domain, name))
+        if before is None or _took(trace) < _took(before):
+            best[domain, name] = trace
+    for (domain, name), trace in best.items():
+        where = folder / domain / (name + SUFFIX)
+        where.parent.mkdir(parents=True, exist_ok=True)
+        trace.save(where)
+        squeeze(where)
+
+
+def squeeze(path: Path) -> None:
+    """Write a trace's file again, packed as tightly as it goes."""
+    half = path.with_suffix(".tmp")
+    with zipfile.ZipFile(path) as loose, zipfile.ZipFile(half, "w") as tight:
+        for entry in loose.infolist():
+            tight.writestr(entry, loose.read(entry), zipfile.ZIP_DEFLATED, compresslevel=9)
+    half.replace(path)
+
+
+def _took(trace: Trace) -> float:
+    return sum(seconds(trace).values())
+
+
+def _bundled() -> Callable[..., Trace]:
+    from specviz.api.generate import generate
+    from specviz.models.load import load
+
+    pair = load()
+
+    def run(prompt: str, **how: Any) -> Trace:
+        return generate(
+            pair, prompt, temperature=TEMPERATURE, max_new_tokens=LENGTH, k=ALTERNATIVES,
+            progress=False, **how,
+        )  # fmt: skip
+
+    return run
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Record all runs; return the exit code."""
+    asked = argparse.ArgumentParser(prog="python -m specviz.recordings.record", description=__doc__)
+    asked.add_argument(
+        "--out", type=Path, default=Path(__file__).parent / "runs", help="folder for the runs"
+    )
+    record(asked.parse_args(arguments).out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""The recorded runs that ship with the package."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import as_file, files
+from typing import overload
+
+from specviz.core.trace import Trace
+
+SUFFIX = ".specviz"
+DOMAINS = ("stories", "prose", "records")
+"""What the texts are: short tales, novels, lists; in the order from easy to hard to easy again."""
+
+
+@overload
+def recorded() -> list[str]: ...
+@overload
+def recorded(name: str) -> Trace: ...
+def recorded(name: str | None = None) -> list[str] | Trace:
+    """List the recorded runs that ship with the package, or open one of them.
+
+    They were made with the bundled pair, one per kind of text and method, all from the same
+    prompt and seed within a kind; opening one needs neither a model nor torch.
+
+    Parameters
+    ----------
+    name : str, optional
+        ``"domain/method"``, as in ``"stories/draft-model"``.
+
+    Returns
+    -------
+    list of str, or Trace
+        All names without an argument; with one the run.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is no recorded run of that name.
+
+    Examples
+    --------
+    >>> len(recorded()) >= 27
+    True
+    >>> recorded("stories/draft-model").meta["rule"]
+    'rejection'
+    """
+    if name is None:
+        return list(_names())
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a str such as 'stories/draft-model', got {name!r}")
+    if name not in _names():
+        near = get_close_matches(name, _names(), n=3, cutoff=0.5)
+        known = " or ".join(map(repr, near)) if near else "one of sv.recorded()"
+        raise ValueError(f"name must be a recorded run, such as {known}; got {name!r}")
+    domain, method = name.split("/")
+    file = files("specviz.recordings").joinpath("runs", domain, method + SUFFIX)
+    with as_file(file) as path:
+        return Trace.load(path)
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    """Return every name, by domain, then by method."""
+    runs = files("specviz.recordings").joinpath("runs")
+    return tuple(
+        f"{domain}/{name.removesuffix(SUFFIX)}"
+        for domain in DOMAINS
+        for name in sorted(one.name for one in runs.joinpath(domain).iterdir())
+        if name.endswith(SUFFIX)
+    )
