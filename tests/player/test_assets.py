@@ -9,6 +9,8 @@ import pytest
 
 from specviz.figures.theme import DARK, LIGHT, Palette, contrast
 from specviz.player.assets import (
+    _EXPORT,
+    _IMPORT,
     ENTRY,
     LAB,
     LAB_PAGE,
@@ -41,6 +43,14 @@ def test_joining_leaves_no_import_and_no_comment(entry: str) -> None:
     assert not re.search(r"^(import|export (?!default))", source, re.MULTILINE)
     assert not re.search(r"^\s*(//|/\*\*)", source, re.MULTILINE)
     assert len(packed(entry)) < 60_000
+
+
+def test_what_a_module_imports_the_joined_one_exports() -> None:
+    exported = {name: set(_EXPORT.findall(source)) for name, source in SOURCES}
+    for name, source in SOURCES:
+        for names, other in _IMPORT.findall(source):
+            wanted = {one.split(" as ")[0].strip() for one in names.strip("{} ").split(",")}
+            assert wanted - {""} <= exported[f"{other}.js"], f"{name} imports from {other}"
 
 
 @pytest.mark.parametrize(("name", "source"), SOURCES)

@@ -2,7 +2,8 @@
 
 import { oneHot, sum } from "./one_position.js";
 
-export const FEWEST = 2, MOST = 12;
+export const FEWEST = 2;
+export const MOST = 12;
 const WORDS = ["the", "quick", "brown", "fox", "lazy", "dog", "jumps", "over", "a", "red", "hen", "and"];
 
 const counted = (n) => WORDS.slice(0, n);
