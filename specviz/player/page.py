@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specviz._version import __version__
-from specviz.figures.coloured_text import html as coloured_html
 from specviz.figures.comparison import Comparison
 from specviz.figures.page import (
-    SHOWN_WITHOUT_SCRIPT,
     against,
     checked,
     page_title,
@@ -28,16 +26,24 @@ from specviz.figures.visible import visible
 from specviz.player.assets import PAGE_ENTRY, loader, packed, script
 from specviz.player.options import baseline_of, checked_options
 from specviz.player.projection import pack, project
+from specviz.player.run import indexed
+from specviz.player.without_script import described, player_without_script
 
 if TYPE_CHECKING:
     from specviz.core.trace import Trace
 
+HEIGHTS = {
+    "text": 150, "phase": 220, "bars": 340, "draw": 330, "caches": 190, "lanes": 190,
+    "measures": 250, "tree": 420,
+}  # fmt: skip
+"""Pixels that each view needs in a column."""
+CONTROLS, HEADING = 150, 140
 LEVEL = 9
 """Of gzip: pages are written once and read often."""
 
 
 def to_html(
-    trace: Trace,
+    trace: Trace | Sequence[Trace],
     path: str | PathLike[str],
     *,
     views: Sequence[str] | None = None,
@@ -47,21 +53,22 @@ def to_html(
     title: str | None = None,
     compare: Trace | Comparison | None = None,
 ) -> Path:
-    """Write a run as one self-contained page that plays it.
+    """Write a run as one self-contained page that plays it, or several as a race.
 
     The page opens from disk, offline, and asks the network for nothing. Readers without scripts
-    get the coloured text instead. ``#round=3&node=1`` behind its address opens it at that place.
+    get a picture and the coloured text instead. ``#round=3&node=1`` behind its address opens it at
+    that place. With ``views`` or ``height`` the page is for another one to show, and the snippet
+    that does so is printed.
 
     Parameters
     ----------
-    trace : Trace
-        The run.
+    trace : Trace, or sequence of Trace
+        The run; or two to eight that race on one clock of their own measured times.
     path : str or path
         The file, by custom ``….html``; it is replaced as a whole or left as it was.
     views : sequence of str, optional
         Which views to show, of ``text phase bars draw caches lanes measures tree``; by default
-        all (the tree only where there is one). With a choice, the page has no heading of its own,
-        to be embedded.
+        all (the tree only where there is one). With a choice, the page has no heading of its own.
     height : int, optional
         Height of the player in pixels; by default as high as it needs.
     theme : str
@@ -88,16 +95,46 @@ def to_html(
         If the folder of ``path`` does not exist, or ``path`` is a folder.
     ValueError
         If ``views``, ``height`` or ``theme`` is unknown, ``compare`` is no run of the target
-        alone, or one of the two has no times.
+        alone, one of the runs has no times, or an option of one run is given for a race.
 
     Examples
     --------
     >>> to_html(trace, "fox.html", compare=plain)  # doctest: +SKIP
+    >>> to_html([trace, plain], "race.html")  # doctest: +SKIP
+    >>> to_html(trace, "fox.html", views=["text", "draw"], height=420)  # doctest: +SKIP
+    <iframe src="fox.html" title="Speculative decoding, step by step" width="100%" height="422" ...
     """
-    where = checked(trace, path)
-    text = page(
-        trace, views=views, height=height, theme=theme, guided=guided, title=title, compare=compare
-    )
+    where = write_page(
+        trace, path, views=views, height=height, theme=theme, guided=guided, title=title,
+        compare=compare,
+    )  # fmt: skip
+    if views is not None or height is not None:
+        print(iframe(where, height=embedded_height(views, height)))
+    return where
+
+
+def write_page(
+    trace: Any,
+    path: str | PathLike[str],
+    *,
+    views: Sequence[str] | None = None,
+    guided: bool | None = None,
+    compare: Trace | Comparison | None = None,
+    **options: Any,
+) -> Path:
+    """Write what :func:`to_html` writes and print nothing; the arguments are the same."""
+    if isinstance(trace, Sequence) and not isinstance(trace, str):
+        from specviz.player.race_page import race_page
+
+        one = {"views": views, "guided": guided, "compare": compare}
+        given = [name for name, value in one.items() if value is not None]
+        if given:
+            raise ValueError(f"{given[0]} is for one trace; a race of several has no such option")
+        text = race_page(trace, **options)
+        where = checked(trace[0], path)
+    else:
+        where = checked(trace, path)
+        text = page(trace, views=views, guided=guided, compare=compare, **options)
     write_whole(where, text)
     return where
 
@@ -112,33 +149,44 @@ def page(
     title: str | None = None,
     compare: Trace | Comparison | None = None,
 ) -> str:
-    """Return the page that :func:`to_html` writes; the same for the same arguments."""
-    options = checked_options(views=views, height=height, theme=theme, guided=bool(guided))
+    """Return the page of a run that :func:`to_html` writes; the same for the same arguments."""
+    options = checked_options(
+        views=views, height=height, theme=theme, guided=bool(guided), title=title
+    )
+    options["title"] = None  # the page has a heading
     comparison = against(trace, compare)
     heading = visible(title if title is not None else page_title(trace), limit=120)
     header = comparison_html = ""
     if views is None:
-        header = f"<header><h1><bdi>{escape(heading)}</bdi></h1>{subtitle(trace)}</header>"
+        header = f"<header><h1><bdi>{escape(heading)}</bdi></h1>{subtitle(trace)}</header>\n"
         comparison_html = comparison.html() if comparison else ""
-    values = {
-        "kind": "player",
-        "options": options | {"standalone": True},
-        "step": 0,
-    }
-    run = compressed(pack(project(trace, baseline_of(comparison))))
+    if comparison_html:
+        comparison_html = f'<div class="sv-trace sv-page svp-plain">{comparison_html}</div>\n'
+    values = {"kind": "player", "options": options | {"standalone": True}, "step": 0}
+    projection = project(trace, baseline_of(comparison))
+    told = player_without_script(trace, indexed(projection), views=views, theme=theme)
+    return document(
+        heading,
+        theme,
+        f"{header}{embedded(values, [compressed(pack(projection))], described(trace))}\n"
+        f"<noscript>{told}</noscript>\n{comparison_html}",
+        bare=views is not None,
+    )
+
+
+def document(heading: str, theme: str, body: str, *, bare: bool = False) -> str:
+    """Return a whole page around what stands in it; a bare one is shown inside another."""
+    scheme = "light dark" if theme == "auto" else theme
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy()}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta name="color-scheme" content="{_scheme(theme)}">\n'
+        f'<meta name="color-scheme" content="{scheme}">\n'
         f'<meta name="generator" content="specviz {__version__}">\n'
         f"<title>{escape(heading)}</title>\n<style>{_PAGE_STYLE}</style>\n</head>\n"
-        f'<body class="svp-body-{theme}">\n<main class="svp-page">\n{header}\n'
-        f"{embedded(values, [run], _described(trace))}\n"
-        f"<noscript>{coloured_html(trace, budget=SHOWN_WITHOUT_SCRIPT)}</noscript>\n"
-        f'<div class="sv-trace sv-page svp-plain">{comparison_html}</div>\n'
-        f"</main>\n{code()}\n</body>\n</html>\n"
-    ).replace('<div class="sv-trace sv-page svp-plain"></div>\n', "")
+        f'<body class="svp-body-{theme}{" svp-bare" if bare else ""}">\n'
+        f'<main class="svp-page">\n{body}</main>\n{code()}\n</body>\n</html>\n'
+    )
 
 
 def embedded(values: Mapping[str, Any], runs: Sequence[bytes], described: str) -> str:
@@ -180,6 +228,16 @@ def iframe(path: str | PathLike[str], *, height: int = 900) -> str:
     )
 
 
+def embedded_height(views: Sequence[str] | None, height: int | None) -> int:
+    """Return how high an iframe must be for a page made with these arguments.
+
+    Without a height it is what the views need in a column of a blog, one under the other.
+    """
+    if views is None:
+        return (height or 900 - HEADING) + HEADING
+    return (height or CONTROLS + sum(HEIGHTS[name] for name in set(views))) + 2
+
+
 def compressed(data: bytes) -> bytes:
     """Return bytes gzipped, the same for the same bytes."""
     return gzip.compress(data, LEVEL, mtime=0)
@@ -187,13 +245,13 @@ def compressed(data: bytes) -> bytes:
 
 @cache
 def policy(entry: str = PAGE_ENTRY) -> str:
-    """Return the page's rules for the browser: its own two scripts, inline style, nothing else."""
+    """Return the page's rules for the browser: its own scripts, styles and pictures."""
     digests = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'"
         for code in (loader("page"), script(entry))
     )
     return (
-        f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; "
+        f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 
@@ -208,17 +266,6 @@ def code(entry: str = PAGE_ENTRY) -> str:
     )
 
 
-def _described(trace: Trace) -> str:
-    return (
-        f"Player of a run of speculative decoding: {len(trace.tokens)} tokens in {len(trace)} "
-        f"target passes"
-    )
-
-
-def _scheme(theme: str) -> str:
-    return "light dark" if theme == "auto" else theme
-
-
 _PAGE_STYLE = """
 body { margin: 0; background: #ffffff; font: 15px/1.45 system-ui, sans-serif; color: #1a1a1a; }
 .svp-page { max-width: 108rem; margin: 0 auto; padding: 20px 16px; }
@@ -231,6 +278,11 @@ body { margin: 0; background: #ffffff; font: 15px/1.45 system-ui, sans-serif; co
 .svp-plain .sv-bar i { display: block; height: 16px; border-radius: 3px; }
 .svp-plain .sv-fast { background: #009e73; }
 .svp-plain .sv-target { background: #0072b2; }
+.svp-still { max-width: 100%; height: auto; border: 1px solid #8a909b; border-radius: 8px; }
+.svp-times { border-collapse: collapse; } .svp-times caption { text-align: left; font-weight: 600; }
+.svp-times th, .svp-times td { padding: 4px 14px 4px 0; border-bottom: 1px solid #8a909b; text-align: right; }
+.svp-times th:first-child { text-align: left; }
+.svp-bare .svp-page { padding: 0; max-width: none; }
 body.svp-body-dark { background: #15171c; color: #ececee; }
 body.svp-body-dark header p { color: #adb2bc; }
 @media (prefers-color-scheme: dark) {

@@ -5,18 +5,24 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import io
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import specviz as sv
+from specviz.core.trace import Trace
 from specviz.figures.comparison import Comparison
+from specviz.figures.summary import duration
 from specviz.player.page import iframe, page
-from tests.figures.runs import HOSTILE, hostile, story
+from specviz.player.still import still
+from tests.figures.runs import HOSTILE, hostile, long_story, story
 from tests.player.runs import branching, decoded
 
 
@@ -45,8 +51,13 @@ class Elements(HTMLParser):
 def test_it_names_nothing_outside_itself(run: Any) -> None:
     text = page(run())
     for tag, attributes in Elements(text).found:
-        assert tag not in ("img", "link", "iframe", "object", "embed", "base", "form")
-        assert not {"src", "href", "srcset", "action"} & set(attributes)
+        assert tag not in ("link", "iframe", "object", "embed", "base", "form")
+        assert not {"href", "srcset", "action"} & set(attributes)
+        if tag == "img":  # the picture for readers without scripts is in the page itself
+            assert str(attributes["src"]).startswith("data:image/png;base64,")
+            assert attributes["alt"]
+        else:
+            assert "src" not in attributes
         assert not any(name.startswith("on") for name in attributes)
     assert "@import" not in text
     assert "url(" not in text
@@ -75,7 +86,7 @@ def test_script_and_style_are_sent_once_and_small() -> None:
 def test_hostile_tokens_do_not_leave_their_places() -> None:
     text = page(hostile(), title=HOSTILE[0])
     assert HOSTILE[0] not in text
-    assert "<img" not in text
+    assert text.count("<img") == text.count('<img class="svp-still"') == 1
     values = Elements(text).scripts["application/vnd.specviz+json"]
     assert "<" not in values
     assert json.loads(values)["kind"] == "player"
@@ -87,6 +98,101 @@ def test_readers_without_scripts_get_the_text() -> None:
     assert "rejected" in without
     assert '<script type="module"' not in without
     assert 'aria-label="Player of a run of speculative decoding: 12 tokens' in page(story())
+
+
+def test_they_get_a_picture_that_is_a_still(tmp_path: Path) -> None:
+    for theme in ("auto", "dark"):
+        text = page(decoded(), theme=theme)
+        (image,) = (a for t, a in Elements(text).found if t == "img")
+        data = base64.b64decode(str(image["src"]).removeprefix("data:image/png;base64,"))
+        with Image.open(io.BytesIO(data)) as picture:
+            assert picture.size == (int(str(image["width"])), int(str(image["height"])))
+            ground = picture.convert("RGB").getpixel((1, 1))
+        assert ground == ((21, 23, 28) if theme == "dark" else (255, 255, 255))
+        assert image["alt"] == still(decoded()).alt
+        assert len(data) < 60_000
+
+
+def test_a_run_without_rounds_has_no_picture() -> None:
+    assert "<img" not in page(Trace({"rule": "rejection"}, np.array([1])))
+
+
+def test_views_that_were_not_asked_for_are_nowhere() -> None:
+    text = page(story(), views=["draw", "bars"])
+    without = text.split("<noscript>")[1].split("</noscript>")[0]
+    assert "<img" in without
+    assert "sv-trace" not in without  # the coloured text
+    assert "<h1>" not in text
+    assert 'class="svp-body-auto svp-bare"' in text
+    with_text = page(story(), views=["text"]).split("<noscript>")[1]
+    assert "sv-trace" in with_text
+
+
+@pytest.mark.parametrize("rounds", [1, 2_000])
+def test_a_page_is_small(rounds: int) -> None:
+    trace = long_story(rounds) if rounds > 1 else story()
+    assert len(page(trace).encode()) <= 200_000 + 200 * len(trace.node_table)
+
+
+@pytest.mark.parametrize(
+    ("options", "height"),
+    [
+        ({"views": ["text", "draw"], "height": 420}, 422),
+        ({"views": ["text"]}, 302),
+        ({"height": 500}, 640),
+    ],
+)
+def test_a_page_for_another_one_prints_what_shows_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: dict[str, Any], height: int
+) -> None:
+    where = sv.to_html(story(), tmp_path / "run.html", **options)
+    assert capsys.readouterr().out == iframe(where, height=height) + "\n"
+
+
+def test_a_page_of_its_own_prints_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sv.to_html(story(), tmp_path / "run.html", theme="dark", guided=True, title="A run")
+    assert capsys.readouterr().out == ""
+
+
+def test_several_runs_race(tmp_path: Path) -> None:
+    runs = [decoded(), decoded(seed=1), decoded(verify="match")]
+    where = sv.to_html(runs, tmp_path / "race.html", title="Who is first?", theme="dark")
+    text = where.read_text("utf-8")
+    elements = Elements(text)
+    values = json.loads(elements.scripts["application/vnd.specviz+json"])
+    assert values["kind"] == "race"
+    assert values["options"]["theme"] == "dark"
+    assert text.count('<script type="application/vnd.specviz.run">') == 3
+    assert "<h1><bdi>Who is first?</bdi></h1>" in text
+    without = text.split("<noscript>")[1].split("</noscript>")[0]
+    assert without.count("<tr>") == 4
+    assert without.count("(first)") == 1
+    for run in runs:
+        took = sum(r.draft_seconds + r.verify_seconds + r.other_seconds for r in run.rounds)
+        assert f"<td>{len(run)}</td><td>{duration(took)}</td>" in without
+
+
+@pytest.mark.parametrize(
+    ("traces", "options", "kind", "said"),
+    [
+        ([story()], {}, ValueError, "traces must be 2 to 8 runs, got 1"),
+        ([], {}, ValueError, "traces must be 2 to 8 runs, got 0"),
+        ([story(), 3], {}, TypeError, r"traces\[1\] must be a Trace, got int"),
+        ([story(), decoded(timed=False)], {}, ValueError, r"traces\[1\] has no measured times"),
+        ([story(), story()], {"views": ["text"]}, ValueError, "views is for one trace; a race"),
+        ([story(), story()], {"guided": True}, ValueError, "guided is for one trace; a race"),
+        ([story(), story()], {"compare": story()}, ValueError, "compare is for one trace; a race"),
+        ([story(), story()], {"title": 5}, TypeError, "title must be a str, got int"),
+    ],
+)
+def test_what_cannot_race_is_refused(
+    tmp_path: Path, traces: Any, options: dict[str, Any], kind: type[Exception], said: str
+) -> None:
+    with pytest.raises(kind, match=said):
+        sv.to_html(traces, tmp_path / "race.html", **options)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_same_arguments_give_the_same_page() -> None:
@@ -116,6 +222,7 @@ def test_options_reach_the_player() -> None:
         ({"height": 10}, ValueError, "height must be at least 200 pixels, got 10"),
         ({"height": "tall"}, TypeError, "height must be a number of pixels, got str"),
         ({"theme": "sepia"}, ValueError, "theme must be one of auto, light, dark; got 'sepia'"),
+        ({"title": 5}, TypeError, "title must be a str, got int"),
         ({"compare": 3}, TypeError, "compare must be a Trace or a Comparison, got int"),
         ({"compare": story()}, ValueError, "compare must be a trace of the target alone"),
     ],
