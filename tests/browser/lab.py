@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlparse
 
 import nbformat
+from nbformat.sign import NotebookNotary
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60_000  # milliseconds; machines are shared
@@ -49,6 +50,30 @@ class Lab:
             metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
         )
         nbformat.write(book, self.folder / name)
+        return name
+
+    def write_saved(self, name: str, widget: Any) -> str:
+        """Write a trusted notebook that was saved with a widget's state, to be opened only."""
+        from ipywidgets.embed import dependency_state
+
+        view = {"model_id": widget.model_id, "version_major": 2, "version_minor": 0}
+        saved = {
+            "version_major": 2,
+            "version_minor": 0,
+            "state": dependency_state([widget], drop_defaults=False),
+        }
+        shown = nbformat.v4.new_output(
+            "display_data", {"application/vnd.jupyter.widget-view+json": view}
+        )
+        book = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell("player", outputs=[shown], execution_count=1)],
+            metadata={
+                "kernelspec": {"name": "python3", "display_name": "Python 3"},
+                "widgets": {"application/vnd.jupyter.widget-state+json": saved},
+            },
+        )
+        nbformat.write(book, self.folder / name)
+        NotebookNotary(data_dir=str(self.folder.parent / "data")).sign(book)
         return name
 
     def url(self, name: str) -> str:

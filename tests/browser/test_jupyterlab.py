@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+import specviz as sv
 from specviz.figures.theme import contrast
 from specviz.player.assets import packed
 from tests.browser.lab import Book, Lab
 from tests.browser.pages import INKS, hexadecimal
+from tests.player.runs import decoded
 
 pytestmark = pytest.mark.browser
 
@@ -166,5 +168,16 @@ def test_it_survives_running_again_opening_again_and_a_restart(browser: Any, lab
     book.until(lambda: steps(book) == ["0", "0"])
     book.press("ArrowRight")
     book.until(lambda: book.python("print(player.step)") == "1")
+    assert (book.outside, book.complaints) == ([], [])
+    book.close()
+
+
+def test_a_notebook_saved_with_its_widgets_plays_without_running(browser: Any, lab: Lab) -> None:
+    player = sv.play(decoded())
+    book = Book(browser, lab, lab.write_saved("saved.ipynb", player))
+    player.close()
+    book.until(lambda: steps(book) == ["0"])
+    book.press("ArrowRight", "ArrowRight")
+    assert steps(book) == ["2"]
     assert (book.outside, book.complaints) == ([], [])
     book.close()

@@ -106,6 +106,9 @@ def test_running_the_cell_again_or_a_restart_stops_the_thread(book: Book) -> Non
     assert book.python("import threading; " + THREADS) == "0"
     book.page.locator(".svp-below .svp").focus()
     book.page.keyboard.press("ArrowLeft")  # the old view is still a player
+    book.page.click('[data-testid="svp-run"]')  # but has nobody to ask, and says so
+    book.until(lambda: book.page.locator('[data-testid="svp-error"]').is_visible())
+    assert "run again" in book.page.locator('[data-testid="svp-error"]').inner_text()
     book.run_all()
     book.until(lambda: state(book) == ("running", 1))
 

@@ -4,6 +4,9 @@ import { decode, unzip } from "./decode.js";
 import { h, setAttr, setText, show } from "./dom.js";
 import { buildPlayer } from "./player.js";
 
+/** How long a kernel may take to answer a button, in milliseconds. */
+const PATIENCE = 5_000;
+
 /** Why a text ended before its length; what is said of it. */
 const ENDED = { eos: ", the text came to its end", stop: ", at a stop string", context: ", the context is full" };
 
@@ -142,10 +145,21 @@ export async function liveOf(model, el) {
     set() {}, on() {}, off() {}, save_changes() {},
   };
 
+  /** @type {any} */
+  let unanswered = 0;
   /** @param {"run" | "cancel"} what */
   function ask(what) {
-    if (what === "run") model.send({ ask: "run", settings: settingsOf(controls.fields) });
-    else model.send({ ask: "cancel" });
+    const lost = () => {
+      setText(alert, "The kernel has not answered: it is busy, or it was started anew and the cell must be run again.");
+      show(alert, true);
+    };
+    clearTimeout(unanswered);
+    unanswered = setTimeout(lost, PATIENCE);
+    try {
+      model.send(what === "run" ? { ask: what, settings: settingsOf(controls.fields) } : { ask: what });
+    } catch {
+      lost(); // the kernel that it belonged to is gone
+    }
   }
 
   function showFollow() {
@@ -201,6 +215,7 @@ export async function liveOf(model, el) {
   const heard = [["change:data", read], ["change:status", changed], ["change:settings", settled]];
   /** A status without new data: the beginning or the end of a run. */
   function changed() {
+    clearTimeout(unanswered);
     const status = model.get("status");
     const ended = feed.running && status.state !== "running";
     write();
@@ -215,6 +230,7 @@ export async function liveOf(model, el) {
     gone = true;
     for (const [event, does] of heard) model.off(event, does);
     controls.stop();
+    clearTimeout(unanswered);
     player?.dispose();
     root.remove();
   };
