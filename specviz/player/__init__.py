@@ -15,8 +15,15 @@ How the parts fit
       ├─ player.js     puts them together: mountPlayer(el, data, model)
       ├─ race.js       several runs on one clock of measured time
       ├─ live.js       a run in progress: its controls, above a player that grows
-      ├─ main.js       render({ model, el }): what a model's ``kind`` mounts
-      └─ standalone.js the page's stand-in for a widget's model
+      ├─ main.js       render({ model, el }): what a model's ``kind`` mounts (mounting.js)
+      └─ standalone.js the page's entry; shim.js stands in for a widget's model
+
+    lab.js, lab_page.js    a second entry, sent only where it is used
+      ├─ one_position.js   one position as a program, read by a sampler and by an enumerator
+      │    └─ philox.js, faults_at_one.js, chance_numbers.js: as Python's, and compared with it
+      ├─ editor.js         bars that are dragged, one draw, many draws (editor_*.js, editing.js)
+      └─ watch.js          samples watched as they come (watch_*.js, eprocess.js), drawn by Python
+                           (watch.py, a worker thread) or by the page itself
 
 ``assets.py`` joins the modules into one script (no bundler) and writes the palettes in front of
 ``css/``. ``page.py`` writes the self-contained page, ``widget.py`` is the anywidget. Both hand the
@@ -31,6 +38,7 @@ run at mount has ``grown()``, called when there are more rounds.
 
 To add a view, write ``js/view_name.js`` with ``name``, ``title`` and ``mount(data, time, player)``
 and name it in ``VIEWS`` of ``player.js``. To add another widget, write its module and its entry
-in ``MOUNTS`` of ``main.js``. Names are global once joined: two modules must not share one.
+in ``MOUNTS`` of ``main.js``, or of an entry of its own such as ``lab.js``. Names are global once
+joined: two modules must not share one, and an exported name stands first on its line.
 Token text is untrusted: it is made visible in Python and set with ``textContent`` only.
 """

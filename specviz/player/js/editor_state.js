@@ -22,7 +22,7 @@ export function begin({ preset = "fox", words, p, q, way = "one", fault = "", se
   return {
     ...fresh, words: [...laws.words], p: [...laws.p], q: [...laws.q], preset: laws.name ?? "",
     locked: { p: laws.p.map(() => false), q: laws.p.map(() => false) },
-    way: WAYS.some((one) => one.name === way) ? way : "one", fault: faultAtOne(fault) ? fault : "",
+    way: settingOf(WAYS.some((one) => one.name === way) ? way : "one", fault).way, fault: faultAtOne(fault) ? fault : "",
     seed: seed >>> 0, next: 0, size: 10_000,
   };
 }

@@ -49,7 +49,7 @@ export function stepSaid(state) {
   }
   if (kind === "propose") {
     if (!it.span) return { title: `propose${which}`, text: `${word(it.x)} is ${i ? "the draft's second favourite" : "the draft's favourite"}: chosen, not drawn, so its q is one-hot.` };
-    return { title: `propose${which}`, text: `The draft's number ${shown(it.span.u)} falls into the piece of ${word(it.x)}: that is proposed.` };
+    return { title: `propose${which}`, text: `The draft's number ${shown(it.span.u)} falls into the piece of ${word(it.x)}: that is proposed.${fault?.drawsFrom ? " The fault: this is not the law q that is reported." : ""}` };
   }
   if (kind === "compare") {
     const right = rightly(it.p, it.q, it.x).chance, from = i ? "what is left of p" : "the target";

@@ -63,6 +63,7 @@ test("the laws of a model are taken if they are laws, and recognised", () => {
   assert.equal(begin({ words: ["a", "b"], p: [0.1, 0.9], q: [0.5, 0.5] }).preset, "");
   assert.equal(begin({ ...told.fox }).preset, "fox");
   assert.equal(begin({ words: ["a"], p: [1], q: [1] }).preset, "fox");
+  assert.equal(begin({ fault: "siblings_one_law" }).way, "two_without"); // a fault brings its own way
 });
 
 test("adding and removing tokens", () => {
