@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import specviz as sv
+from specviz.figures.theme import contrast
 from specviz.player.widget import Widget
-from tests.browser.pages import Opened
+from tests.browser.pages import INKS, Opened, hexadecimal
 from tests.figures.runs import story
-from tests.player.runs import decoded
+from tests.player.runs import decoded, pair
 
 pytestmark = pytest.mark.browser
 
@@ -53,7 +54,7 @@ for (const el of document.querySelectorAll('.host')) {
 def hosted(widget: Widget, where: Path, *, manager: bool = True, answers: bool = True) -> Path:
     values: dict[str, Any] = {"manager": manager, "answers": answers} | {
         name: getattr(widget, name)
-        for name in ("kind", "digest", "options", "step", "round")
+        for name in ("kind", "digest", "options", "step", "round", "settings", "status")
         if hasattr(widget, name)
     }
     values["code"] = base64.b64encode(widget.script.code).decode()
@@ -119,6 +120,34 @@ def test_playing_sends_nothing_until_it_pauses(browser: Any, tmp_path: Path) -> 
     assert opened.page.evaluate("window.saved") == 0
     opened.press(" ")
     opened.until(lambda: opened.page.evaluate("window.saved") == 1)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_live_run_can_be_read_and_fits(browser: Any, tmp_path: Path, scheme: str) -> None:
+    live = sv.play_live(pair(), [2], max_new_tokens=40, guided=True)
+    live.wait(20)
+    live.run(rule="greedy")  # an error to read, above the run before
+    live.wait(20)
+    where = hosted(live, tmp_path / "live.html")
+    opened = Opened(browser, where, color_scheme=scheme, viewport={"width": 320, "height": 900})
+    opened.until(lambda: opened.page.locator(".svp-bar").count() == 2)
+    over = "all => all.map(one => one.scrollWidth - one.clientWidth)"
+    assert opened.page.locator(".svp").evaluate_all(over) == [0] * 4
+    opened.page.wait_for_timeout(250)
+    found = opened.page.evaluate(INKS)
+    assert any("verify='greedy'" in words for words, _, _ in found)
+    assert [
+        words
+        for words, ink, ground in found
+        if contrast(hexadecimal(ink), hexadecimal(ground)) < 4.5
+    ] == []
+    names = opened.page.locator("[data-field]").evaluate_all("all => all.map(x => x.labels.length)")
+    assert names == [1] * 14  # every field has its words
+    opened.page.locator('[data-field="prompt"]').first.focus()
+    for _ in range(8):  # and is reached by the keyboard, the buttons too (Cancel has no use now)
+        opened.page.keyboard.press("Tab")
+    assert opened.page.evaluate("document.activeElement.type") == "checkbox"
+    assert opened.complaints == []
 
 
 def test_a_race_runs_to_its_end(browser: Any, tmp_path: Path) -> None:
