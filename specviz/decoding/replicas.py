@@ -34,7 +34,7 @@ AHEAD = 20_000
 SHORT = 16
 """Longer texts hardly ever meet again."""
 
-MEETING = 0.9
+MEETING = 0.97
 """Below this share of texts that meet contexts known from others, passes are batched instead."""
 
 

@@ -19,9 +19,6 @@ from specviz.decoding.cache import UnsupportedModelError
 from specviz.decoding.ragged import RaggedModel
 from specviz.decoding.replicas import END, Replicas, replicas
 from tests.decoding import families
-from tests.decoding.memo import joint_law, memoised, witness
-from tests.lossless.chisquare import p_value
-from tests.lossless.planted import WRONG_RULES
 
 PROMPT = [1, 2, 3]
 STOPS = frozenset({5, 17, 40})
@@ -192,25 +189,6 @@ def test_a_planted_fault_is_another_text(
     assert texts_of(pair, drafter, "rejection", 20) == right
     plant(monkeypatch)
     assert texts_of(pair, drafter, "rejection", 20) != right
-
-
-def test_the_joint_law_of_many_texts(pair: sv.Pair) -> None:
-    """Four tokens beyond gamma, four likeliest at each position; a wrong rule does not pass."""
-    sampling = Sampling(top_k=4)
-    plain = sv.Pair(target=pair.target, draft=pair.draft)
-    remembered = memoised(plain)
-    prompt = witness(remembered, [[1, 2, i] for i in range(8)], sampling)
-    law = joint_law(remembered.target, prompt, 4, sampling)
-
-    def drawn(rule: Any) -> list[tuple[int, ...]]:
-        many = Replicas(
-            plain, np.array(prompt), 4, sv.DraftModel(2), rule, sampling=sampling, seed=5,
-            max_new_tokens=6, at_once=64,
-        )  # fmt: skip
-        return [tuple(text) for text in many.draw(1500, progress=False).tolist()]
-
-    assert p_value(drawn(RULES["rejection"]), law) > 1e-3
-    assert p_value(drawn(WRONG_RULES["resample_from_p"]), law) < 1e-6
 
 
 def test_what_is_drawn_does_not_depend_on_the_batch(pair: sv.Pair) -> None:
