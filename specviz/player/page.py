@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from specviz.core.trace import Trace
 
 HEIGHTS = {
-    "text": 150, "phase": 220, "bars": 340, "draw": 330, "caches": 190, "lanes": 190,
-    "measures": 250, "tree": 420,
+    "text": 130, "phase": 170, "bars": 330, "draw": 270, "caches": 170, "lanes": 170,
+    "measures": 200, "tree": 380,
 }  # fmt: skip
 """Pixels that each view needs in a column."""
-CONTROLS, HEADING = 150, 140
+CONTROLS, HEADING = 200, 140
 LEVEL = 9
 """Of gzip: pages are written once and read often."""
 

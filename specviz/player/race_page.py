@@ -34,7 +34,7 @@ def race_page(
 
     options = checked_options(height=height, theme=theme, title=title)
     runs = checked_runs(traces)
-    named = ", ".join(dict.fromkeys(label(run) for run in runs))
+    named = " · ".join(dict.fromkeys(label(run) for run in runs))
     heading = visible(title if title is not None else f"Race: {named}", limit=120)
     values: dict[str, Any] = {"kind": "race", "options": options | {"standalone": True}}
     data = [compressed(pack(project(run))) for run in runs]

@@ -259,9 +259,12 @@ def slots_at(run: Run, frame: Frame, which: str) -> tuple[Cache, list[Slot]]:
     """Return the places of a cache that matter in a round."""
     cache = cache_at(run, frame, which)
     other = cache_at(run, frame, "draft" if which == "target" else "target")
-    low = max(0, min(cache.before, other.before if other.used else cache.before) - SLOTS_BEFORE)
+    end = max(cache.peak, other.peak)
+    before = min(cache.before, other.before if other.used else cache.before) - SLOTS_BEFORE
+    # the first pass writes the whole prompt: its end, and what follows, is what matters
+    low = max(0, before, 0 if frame.round else end - MOST_SLOTS)
     slots = []
-    for at in range(low, min(low + MOST_SLOTS, max(cache.peak, other.peak))):
+    for at in range(low, min(low + MOST_SLOTS, end)):
         if frame.settled and cache.after <= at < cache.peak:
             state = "gone"
         else:

@@ -89,8 +89,8 @@ class Still:
             write_bytes(where, self.png if kind == ".png" else self.pdf)
         return where
 
-    def _repr_png_(self) -> bytes:
-        return self.png
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        return self.png, {"width": round(self.scene.width), "height": round(self.scene.height)}
 
     def _repr_svg_(self) -> str:
         return self.svg

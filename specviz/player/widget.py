@@ -267,28 +267,15 @@ def _cell() -> str | None:
 
 
 def picture_of(trace: Trace) -> bytes | None:
-    """Return a PNG of p against q at the first rejection, or at the first proposal; None without.
+    """Return a PNG of the player at the first rejection; None of a run without rounds."""
+    from specviz.player.frames import frame_at
+    from specviz.player.picture.layout import pictured
+    from specviz.player.positions import chosen, step_of
+    from specviz.player.run import run_of
+    from specviz.player.still import default_views, pixels
 
-    Trees are left out: their siblings face a residual.
-    """
-    import io
-
-    import numpy as np
-
-    verdicts = trace.node_table["verdict"]
-    if not len(verdicts):
+    if not len(trace):
         return None
-    rejected = np.flatnonzero(verdicts == 2)
-    row = int(rejected[0]) if len(rejected) else 0
-    ends = np.cumsum(trace.round_table["nodes"])
-    index = int(np.searchsorted(ends, row, side="right"))
-    node = row - int(ends[index] - trace.round_table["nodes"][index])
-    from matplotlib.figure import Figure
-
-    from specviz.figures._overlap import overlap
-
-    figure = Figure(figsize=(7.2, 4.0), dpi=100, layout="constrained")
-    overlap(trace, round=index, node=node, ax=figure.add_subplot())
-    held = io.BytesIO()
-    figure.savefig(held, format="png")
-    return held.getvalue()
+    run = run_of(trace)
+    frame = frame_at(run, step_of(run, chosen(run)))
+    return pixels(pictured(run, frame, default_views(run), 1000), "light", 1.0)

@@ -138,7 +138,7 @@ def test_a_page_is_small(rounds: int) -> None:
     ("options", "height"),
     [
         ({"views": ["text", "draw"], "height": 420}, 422),
-        ({"views": ["text"]}, 302),
+        ({"views": ["text"]}, 332),
         ({"height": 500}, 640),
     ],
 )

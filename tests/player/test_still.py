@@ -186,7 +186,9 @@ def test_it_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.M
 
 def test_it_shows_itself() -> None:
     made = still(story(), size="paper")
-    assert made._repr_png_() == made.png
+    png, shown = made._repr_png_()
+    assert png == made.png
+    assert shown["width"] == 760  # of pixels that are finer
     assert made._repr_svg_() == made.svg
     assert repr(made).startswith("<Still: 760 × ")
     assert made.scene.width == 760

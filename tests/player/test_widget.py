@@ -7,6 +7,7 @@ import gzip
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import specviz as sv
@@ -70,10 +71,11 @@ def test_its_twin_needs_no_front_end(run: Any) -> None:
     player.close()
 
 
-def test_a_run_of_the_target_alone_has_no_picture() -> None:
-    player = sv.play(decoded(gamma=0))
-    assert "image/png" not in player._repr_mimebundle_()[0]
-    player.close()
+def test_only_a_run_without_rounds_has_no_picture() -> None:
+    for trace, has in ((decoded(gamma=0), True), (sv.Trace({}, np.array([1])), False)):
+        player = sv.play(trace)
+        assert ("image/png" in player._repr_mimebundle_()[0]) == has
+        player.close()
 
 
 def test_running_a_cell_again_closes_what_it_made_before(monkeypatch: pytest.MonkeyPatch) -> None:

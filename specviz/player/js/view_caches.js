@@ -17,8 +17,11 @@ const BEFORE = 4, MOST = 24, ACROSS = 12;
 export function slotsAt(data, frame, which) {
   const cache = cacheAt(data, frame, which), r = frame.round;
   const other = cacheAt(data, frame, which === "target" ? "draft" : "target");
-  const low = Math.max(0, Math.min(cache.before, other.used ? other.before : cache.before) - BEFORE);
-  const high = Math.min(low + MOST, Math.max(cache.peak, other.peak));
+  const end = Math.max(cache.peak, other.peak);
+  const before = Math.min(cache.before, other.used ? other.before : cache.before) - BEFORE;
+  // the first pass writes the whole prompt: its end, and what follows, is what matters
+  const low = Math.max(0, before, r ? 0 : end - MOST);
+  const high = Math.min(low + MOST, end);
   const slots = [];
   for (let at = low; at < high; at++) {
     const back = frame.settled && at >= cache.after && at < cache.peak;

@@ -103,7 +103,7 @@ def _heading(scene: Scene, run: Run, frame: Frame, inner: float) -> None:
     wide = scene.text(MARGIN + inner, base, right, 17, "muted", anchor="right")
     room = inner - wide - 24
     name = scene.text(MARGIN, base, str(run.header["label"]), 19, bold=True, room=room)
-    if room - name > 120:
+    if room - name > 120 and run.header["nodes"]:
         rule, said = str(run.header["rule"]), str(run.header["rule_label"])
         if said.startswith(f"{rule} (") and rule in str(run.header["label"]):
             said = said[len(rule) + 2 : -1]  # the label names the rule already

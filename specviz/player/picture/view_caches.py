@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from specviz.player.frames import Frame, cache_at
+from specviz.player.frames import Frame
 from specviz.player.picture.scene import Scene, measure
 from specviz.player.run import Run
 from specviz.player.seen import SLOTS_BEFORE, Slot, slots_at
 from specviz.player.words import trimmed
 
 CELL, GAP, STRIP = 30.0, 3.0, 66.0
-NARROWEST, WIDE = 58.0, 900.0
+NARROWEST, WIDE, TITLE = 58.0, 900.0, 270.0
 SAID = (("kept", 0), ("written now", 1), ("rolled back", 2))
 
 
 def height(run: Run, width: float) -> float:
     """Return how high the view is; where there is room the strips stand beside each other."""
-    return STRIP if width > WIDE else 2 * STRIP + 22
+    if width > WIDE:
+        return STRIP + (0 if _key_fits(width) else 22)
+    return 2 * STRIP + 22
 
 
 def draw(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float) -> None:
@@ -25,10 +27,10 @@ def draw(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float)
     for i, which in enumerate(("target", "draft")):
         left, top = (x + i * (strip + 36), y) if wide else (x, y + i * STRIP)
         _strip(scene, run, frame, which, left, top, strip)
-    if wide:
+    if wide and _key_fits(width):
         _key(scene, x + width - _key_width(), y + 15)
     else:
-        _key(scene, x, y + 2 * STRIP + 14)
+        _key(scene, x, y + (1 if wide else 2) * STRIP + 10)
 
 
 def _strip(
@@ -81,9 +83,14 @@ def _cells(
 def _around(run: Run, frame: Frame, slots: list[Slot], most: int) -> list[Slot]:
     """Return as many places as fit, the round's own first of all."""
     spare = len(slots) - most
-    before = min(cache_at(run, frame, "target").before, max(0, slots[0].at + SLOTS_BEFORE))
-    skip = max(0, min(spare, before - slots[0].at - 1)) if slots else 0
+    first = int(run.round["position"][frame.round])
+    skip = max(0, min(spare, first - slots[0].at - 3)) if slots else 0
     return slots[skip : skip + most]
+
+
+def _key_fits(width: float) -> bool:
+    """Whether there is room for the key beside the name and the length of a cache."""
+    return (width - 36) / 2 - TITLE > _key_width()
 
 
 def _key_width() -> float:

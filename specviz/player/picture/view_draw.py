@@ -34,8 +34,9 @@ def draw(
         _law(scene, run, seen, x, at + TOP, width)
         at += TOP + RULER + 28
     if seen.race:
-        _race(scene, seen.race, x, at + 8, width)
-        at += 78
+        scene.text(x, at + 16, "arrival in the race of all tokens", 16, "muted", room=width)
+        _race(scene, seen.race, x, at + 30, width)
+        at += 100
     if says or at == y:
         scene.paragraph(x, at + 18, width, seen.says, 16.5, 3)
 
@@ -80,6 +81,16 @@ def _law(scene: Scene, run: Run, seen: Draw, x: float, y: float, width: float) -
             scene.text(left + wide / 2, y + 22, text, 14.5, bold=on, anchor="middle", room=wide - 8)
     _needle(scene, x, y, width, seen.v, number(seen.v))
     _ends(scene, x, y, width)
+
+
+def _beside(left: float, wide: float, needle: float, long: float) -> tuple[float, float]:
+    """Return where the middle of a piece's text goes, and its room, off the needle."""
+    middle = left + wide / 2
+    if not abs(needle - middle) < long / 2 + 6:  # also if there is no needle
+        return middle, wide - 8
+    before, after = needle - left, left + wide - needle
+    room = max(before, after) - 12
+    return (left + before / 2 if before > after else needle + after / 2), room
 
 
 def _needle(scene: Scene, x: float, y: float, width: float, share: float, said: str) -> None:

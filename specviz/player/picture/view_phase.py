@@ -132,7 +132,7 @@ def _card(scene: Scene, run: Run, frame: Frame, node: int, x: float, y: float, w
 def _mini(
     scene: Scene, x: float, y: float, wide: float, law: str, share: float, known: bool
 ) -> None:
-    track = wide - 66
+    track = wide - 80
     if track > 20:
         scene.box(x, y + 2, track, 10, fill="panel")
         scene.box(x, y + 2, track * min(1.0, share) if known else 0, 10, fill=law)

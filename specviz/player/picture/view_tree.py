@@ -55,7 +55,8 @@ def _tree(
 
     root = (x + 12, y + at.y[n] * down + box / 2)
     scene.box(x, root[1] - 5, 10, 10, fill="muted", radius=5)
-    for i in range(n):
+    # the accepted path last: edges share their beginnings
+    for i in sorted(range(n), key=lambda one: frame.status[one] == "accepted"):
         status = frame.status[i]
         if status == "hidden":
             continue
