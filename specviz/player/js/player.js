@@ -32,12 +32,9 @@ export function mountPlayer(el, data, model) {
 
 /**
  * As mountPlayer, for a run that may still grow.
- * @param {any} el
- * @param {import("./decode.js").Data} data
- * @param {any} model
+ * @param {any} el @param {import("./decode.js").Data} data @param {any} model
  * @param {{ running: boolean, full?: any, prefers?: any, changed?: () => void } | null} [feed] of a
- *   growing run: whether it still runs, what to show full screen, a state to start with, and whom
- *   to tell when it begins or ends to follow
+ *   growing run: whether it still runs, what to show full screen, a state to start with, whom to tell
  */
 export function buildPlayer(el, data, model, feed = null) {
   const options = model.get("options") ?? {};
