@@ -26,7 +26,7 @@ AT_ONCE = 250
 RATES = (20, 100, 500, 2_500, 10_000)
 LIMIT, LARGEST = 20_000, 1_000_000
 KEPT = 200
-PREVIEW = 2_000
+PREVIEW, PREVIEW_RUN = 2_000, 2**31
 
 _alive: weakref.WeakSet[Watch] = weakref.WeakSet()
 
@@ -124,11 +124,14 @@ class Watch(Widget):
 
     def plain_text(self) -> str:
         """Return the verdict in words, as far as samples have arrived."""
-        return said(self._shown(), self.choice, self._sampler)
+        with self._busy:
+            run = self._shown()
+            return said(run, self.choice, self._sampler, preview=run is not self.run)
 
     def picture(self) -> bytes | None:
         """Return a PNG: observed against expected, and the evidence; of a short run at first."""
-        return picture_of_run(self._shown(), self.choice.cells)
+        with self._busy:
+            return picture_of_run(self._shown(), self.choice.cells)
 
     # -- inside -------------------------------------------------------------------------------
 
@@ -137,12 +140,13 @@ class Watch(Widget):
 
     def _shown(self) -> WatchedRun:
         """Return the run, or a short one of our own loop where nothing was drawn yet."""
-        sampler = self.choice.named(self._sampler)
-        if self.run.n or sampler.law is None:
-            return self.run
-        short = self._new()
-        short.take(sampler.draw(min(PREVIEW, short.limit), 2**20, 0))
-        return short
+        with self._busy:
+            sampler = self.choice.named(self._sampler)
+            if self.run.n or sampler.law is None:
+                return self.run
+            short = self._new()
+            short.take(sampler.draw(min(PREVIEW, short.limit), PREVIEW_RUN, 0))
+            return short
 
     def _take(self, n: int) -> None:
         if n > 0:

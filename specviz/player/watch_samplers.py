@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from specviz.core.contract import IntArray, Sampling
+from specviz.core.draws import SEED_LIMIT
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.figures.visible import visible
 
@@ -127,10 +128,14 @@ def of_pair(
 
     def sampler(fault: Any) -> DrawCells:
         drafter, rule = chosen(pair, None, gamma, None, Sampling(), fault)
-        loop = own_loop(pair, prompt, length, drafter, rule, Sampling(), seed, fault)
+        loops: dict[int, Any] = {}  # of the run that is drawn: each has a seed of its own
 
         def draw(n: int, run: int, first: int) -> IntArray:
-            tokens = np.asarray(loop.draw(prompt, n, seed, run * 2**24 + first))
+            if run not in loops:
+                loops.clear()
+                own = (seed + run) % SEED_LIMIT
+                loops[run] = own_loop(pair, prompt, length, drafter, rule, Sampling(), own, fault)
+            tokens = np.asarray(loops[run].draw(prompt, n, 0, first))
             cells: IntArray = tokens[:, :length] @ places
             return cells
 

@@ -13,8 +13,11 @@ from specviz.player.watch_run import WatchedRun
 from specviz.player.watch_samplers import Choice
 
 
-def said(run: WatchedRun, choice: Choice, sampler: str) -> str:
-    """Return the verdict in words; it never claims that two laws are equal."""
+def said(run: WatchedRun, choice: Choice, sampler: str, preview: bool = False) -> str:
+    """Return the verdict in words; it never claims that two laws are equal.
+
+    ``preview`` says that the run is a short one of its own, before anything was drawn.
+    """
     one, bound = choice.named(sampler), f"{1 / run.alpha:g}"
     what = one.label + (f" ({one.wrong})" if one.wrong else "")
     if not run.n:
@@ -48,7 +51,12 @@ def said(run: WatchedRun, choice: Choice, sampler: str) -> str:
         if run.p_alarm is not None
         else f"A p-value looked at {len(run.p)} times never fell below {run.alpha:g}."
     )
-    return "\n".join([head, *wrap(f"{seen} {why}", 88), *wrap(peeked, 88)])
+    lines = [head, *wrap(f"{seen} {why}", 88), *wrap(peeked, 88)]
+    if preview:
+        lines.append(
+            "(A short run, shown where there are no widgets: start() begins the real one.)"
+        )
+    return "\n".join(lines)
 
 
 def picture_of_run(run: WatchedRun, cells: Sequence[str]) -> bytes | None:

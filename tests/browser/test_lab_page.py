@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +9,12 @@ import pytest
 
 import specviz as sv
 from specviz.figures.theme import contrast
-from tests.browser.pages import EXECUTABLE, FLAGS, INKS, Opened
+from tests.browser.pages import INKS, Opened, hexadecimal
 from tests.core.one_position import P, Q
 
 pytestmark = pytest.mark.browser
 NARROW = {"viewport": {"width": 320, "height": 640}}
 HOSTILE = "</script><img src=x onerror=alert(1)>"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=EXECUTABLE, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture(scope="module")
@@ -182,11 +171,6 @@ def test_it_asks_for_nothing_and_fits_a_telephone(
     assert lab.complaints == []
     assert lab.page.evaluate("document.documentElement.scrollWidth") <= 320
     assert lab.page.evaluate("document.querySelectorAll('img').length") == 0
-
-
-def hexadecimal(colour: str) -> str:
-    numbers = colour[colour.index("(") + 1 : -1].split(",")[:3]
-    return "#" + "".join(f"{int(float(n)):02x}" for n in numbers)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

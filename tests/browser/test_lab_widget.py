@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +12,12 @@ import pytest
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.player.widget import Widget
-from tests.browser.pages import EXECUTABLE, FLAGS, Opened
+from tests.browser.pages import Opened
 from tests.browser.test_player_widget import HOST
 
 pytestmark = pytest.mark.browser
 COIN = TabularPair(TabularModel([0.5, 0.5]), TabularModel([0.9, 0.1]))
 NOTEBOOK = "window.keys = []; document.addEventListener('keydown', (e) => window.keys.push(e.key));"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=EXECUTABLE, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 def hosted(widget: Widget, where: Path, **values: Any) -> Path:

@@ -208,6 +208,7 @@ def test_words_and_picture_without_a_front_end() -> None:
     assert text.startswith("NO EVIDENCE AGAINST THE TARGET'S LAW\n2,000 samples")
     assert "no certainty" in text.replace("\n", " ")
     live.choose("always_accept")
+    assert live.plain_text().startswith("EVIDENCE AGAINST THE TARGET'S LAW\n2,000 samples")
     live.draw(2000)
     data, _ = live._repr_mimebundle_()
     assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
