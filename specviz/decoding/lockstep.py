@@ -36,6 +36,8 @@ class _Worker:
 
     def wait(self, question: Any) -> Any:
         """Ask (in the loop's own thread) and stand still until there is an answer."""
+        if self._crew.cancelled:
+            raise Cancelled
         self.question = question
         self._crew.turn.release()
         self._go.acquire()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from typing import Any
 
@@ -86,9 +87,27 @@ def test_a_failure_ends_all_loops_and_is_raised(where: str) -> None:
     assert sorted(ended) == ([] if where == "at once" else [0, 1, 2])
 
     heard: list[int] = []
-    # the crew can be used again
+    asked.clear()  # the crew can be used again
     crew.run([lambda n=n: heard.append(crew.ask(n)) for n in range(3)])
     assert heard == [0, 1, 2]
+
+
+@pytest.mark.parametrize("mine", [0, 2])
+def test_an_interrupt_while_a_loop_runs_ends_all_of_them(mine: int) -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+    crew = Crew(lambda questions: questions, everyone)
+
+    def loop(which: int) -> None:
+        for step in range(1000):
+            if (which, step) == (mine, 3):
+                signal.pthread_kill(main, signal.SIGINT)
+            crew.ask(which)
+
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        crew.run([lambda n=n: loop(n) for n in range(3)])
+    assert threading.active_count() == before
 
 
 def test_no_loops_are_no_work() -> None:
