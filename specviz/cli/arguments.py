@@ -7,6 +7,7 @@ import argparse
 from specviz._version import __version__
 from specviz.cli import drafters
 from specviz.cli.audit import add_arguments as audit_arguments
+from specviz.cli.opening import HELP as OPENED
 
 PROMPT = "Once upon a time"
 
@@ -48,12 +49,18 @@ def parser() -> argparse.ArgumentParser:
     trace.add_argument("--top-p", type=float, default=1.0, help="keep this much mass; 1 keeps all")
 
     show = commands.add_parser("show", help="print a recorded run and check every decision in it")
-    show.add_argument("file", help="a trace, as in fox.specviz")
+    show.add_argument("file", help=OPENED)
     show.add_argument("--all", action="store_true", help="every round of a long run")
 
-    play = commands.add_parser("play", help="open a recorded run as an animated page")
-    play.add_argument("file", help="a trace, as in fox.specviz")
+    play = commands.add_parser("play", help="open recorded runs as an animated page")
+    play.add_argument("file", nargs="+", help=f"{OPENED}; several of them race")
     play.add_argument("--out", metavar="FILE", help="the page (default: beside the trace)")
+    play.add_argument(
+        "--views", nargs="+", metavar="VIEW", help="only these: text, phase, bars, draw, caches, …"
+    )
+    play.add_argument("--height", type=int, help="of the player, in pixels")
+    play.add_argument("--theme", default="auto", help="light, dark, auto (default: %(default)s)")
+    play.add_argument("--guided", action="store_true", help="with a caption for every step")
     play.add_argument("--no-open", action="store_true", help="only write the page")
 
     train = commands.add_parser("train", help="train what a target of your own needs")

@@ -17,7 +17,7 @@ from specviz.figures.comparison import Comparison
 from specviz.figures.terminal import legend_text, round_text, summary_text
 from specviz.figures.visible import visible
 from specviz.models.load import load
-from specviz.player.page import to_html
+from specviz.player.page import iframe, write_page
 
 WARM_UP_TOKENS = 8
 
@@ -66,10 +66,11 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     if comparison is not None:
         output.heading("Measured now, on this machine, in this run (wall clock)")
         output.rows(comparison.rows())
-    to_html(trace, folder / "demo.html", compare=comparison)
+    write_page(trace, folder / "demo.html", compare=comparison)
     output.heading("Written")
     output.say(f"{folder / 'demo.specviz'}  the run: specviz show {folder / 'demo.specviz'}")
     output.say(f"{folder / 'demo.html'}  the same as a page: open it in a browser")
+    output.say(f"inside another page: {iframe(folder / 'demo.html')}")
     return code
 
 

@@ -1,4 +1,4 @@
-"""``specviz play``: a recorded run as an animated page, opened in the browser."""
+"""``specviz play``: recorded runs as an animated page, opened in the browser."""
 
 from __future__ import annotations
 
@@ -6,18 +6,25 @@ import argparse
 import webbrowser
 from pathlib import Path
 
+from specviz.cli.opening import opened, page_of
 from specviz.cli.output import Output
+from specviz.player.page import embedded_height, iframe, write_page
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Write the page beside the trace and open it; return the exit code."""
-    from specviz.core.trace import Trace
-    from specviz.player.page import to_html
-
-    trace = Trace.load(arguments.file)
-    page = Path(arguments.out) if arguments.out else Path(arguments.file).with_suffix(".html")
-    to_html(trace, page)
+    traces = [opened(name) for name in arguments.file]
+    page = Path(arguments.out) if arguments.out else page_of(arguments.file[0])
+    chosen = {
+        "views": arguments.views,
+        "guided": arguments.guided or None,
+        "height": arguments.height,
+        "theme": arguments.theme,
+    }
+    write_page(traces[0] if len(traces) == 1 else traces, page, **chosen)
     output.say(f"written: {page}")
+    height = embedded_height(arguments.views, arguments.height)
+    output.say(f"inside another page: {iframe(page, height=height)}")
     if not arguments.no_open and not webbrowser.open(page.resolve().as_uri()):
         output.say("no browser could be started: open that file in one")
     return 0

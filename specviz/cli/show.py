@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 
+from specviz.cli.opening import opened
 from specviz.cli.output import Output
 from specviz.core.replay import Replay
-from specviz.core.trace import Trace
 from specviz.figures.terminal import SHOWN, ansi
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Show a trace; the exit code is 1 if something in it does not follow."""
-    trace = Trace.load(arguments.file)
+    trace = opened(arguments.file)
     style = output.style
     budget = None if arguments.all else SHOWN
     output.line(ansi(trace, style.colour, style.width, ascii=style.ascii, budget=budget))

@@ -212,9 +212,11 @@ def _closed(run: Run, frame: Frame) -> str:
     if frame.closing == "plain":
         return f"The target draws {token} itself; its law gave it {p}."
     if frame.closing == "bonus":
-        many = f"{n} " if n > 1 and not run.is_tree else ""
+        kept = "It was kept" if n == 1 else f"All {n} were kept"
+        if run.is_tree:
+            kept = "A whole branch was kept"
         return (
-            f"All {many}were kept, so the law after the last one gives one more token for free: "
+            f"{kept}, so the law after the last one gives one more token for free: "
             f"{token} (p = {p})."
         )
     if not run.judged_by_u:

@@ -40,6 +40,37 @@ def test_play_only_writes_when_asked_to(recorded: Path, monkeypatch: pytest.Monk
     assert out.exists()
 
 
+def test_play_says_how_to_show_it_elsewhere(
+    recorded: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["--no-open", "--views", "text", "draw", "--height", "420", "--theme", "dark"]
+    assert main(["play", str(recorded), *asked]) == 0
+    said = capsys.readouterr().out
+    assert said.count("<iframe") == 1
+    assert '<iframe src="run.html"' in said
+    assert 'height="422"' in said
+    page = recorded.with_suffix(".html").read_text("utf-8")
+    assert '"views": ["text", "draw"]' in page
+    assert '"theme": "dark"' in page
+
+
+def test_play_lets_several_race(recorded: Path) -> None:
+    assert main(["play", str(recorded), str(recorded), "--no-open"]) == 0
+    assert '"kind": "race"' in recorded.with_suffix(".html").read_text("utf-8")
+
+
+def test_recorded_runs_are_known_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["play", "stories/draft-model", "--no-open"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["stories-draft-model.html"]
+    assert main(["show", "records/eagle"]) == 0
+    assert "Shopping list" in capsys.readouterr().out
+    assert main(["show", "stories/nothing"]) == 2
+    assert "stories/nothing" in capsys.readouterr().err
+
+
 def test_play_says_what_is_wrong_with_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -125,7 +125,10 @@ function closed(data, frame, n) {
   const p = number(data.round.closing_p[r]);
   if (!data.round.closing_emitted[r]) return `The text had already ended: ${token} is not part of it.`;
   if (frame.closing === "plain") return `The target draws ${token} itself; its law gave it ${p}.`;
-  if (frame.closing === "bonus") return `All ${n > 1 && !data.isTree ? n + " " : ""}were kept, so the law after the last one gives one more token for free: ${token} (p = ${p}).`;
+  if (frame.closing === "bonus") {
+    const kept = data.isTree ? "A whole branch was kept" : n === 1 ? "It was kept" : `All ${n} were kept`;
+    return `${kept}, so the law after the last one gives one more token for free: ${token} (p = ${p}).`;
+  }
   const row = rejectedRow(data, frame);
   if (!data.header.judged_by_u) return `The target's own token takes the place: ${token}.`;
   const mass = row < 0 ? NaN : 1 - data.node.overlap[row];
