@@ -189,20 +189,6 @@ def test_side_by_side_in_many_batches_is_the_same(
         assert not np.array_equal(many.draw(40, seed=1), whole)
 
 
-def test_levels_say_what_the_model_says(models: sv.Pair) -> None:
-    tree = levels.Levels(models.target, np.array([1, 2, 3]), models.vocab_size)
-    level = tree.grown(tree.root(), np.array([0, 0]), np.array([7, 9]))
-    level = tree.grown(level, np.array([1, 0, 1]), np.array([4, 5, 6]))
-    assert level.contexts == [(9, 4), (7, 5), (9, 6)]
-    last = tree.grown(level, np.arange(3), np.array([8, 8, 8]), spent=True)
-    assert level.logits is not None
-    assert last.logits is not None
-    for one in (level, last):
-        for context, row in zip(one.contexts, one.logits, strict=True):
-            alone = families.plain(models.target, [1, 2, 3, *context])
-            assert row == pytest.approx(alone, abs=1e-4)
-
-
 def test_many_draws_at_once_are_the_single_ones() -> None:
     rng = np.random.default_rng(0)
     laws = rng.dirichlet(np.full(40, 0.2), size=6)
