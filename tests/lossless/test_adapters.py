@@ -16,25 +16,10 @@ import specviz as sv
 from specviz.lossless import Verdict
 from specviz.lossless.adapters import Function, server_log
 from specviz.lossless.adapters.transformers import assisted, plain
-from tests.decoding import families
+from tests.lossless.tiny import small
 
-VOCAB = 8
 PROMPT = [1, 2, 3]
 N = 200
-
-
-def small(seed: int) -> Any:
-    """A tiny model with a small vocabulary, end token 0, whose law depends on its context."""
-    torch.manual_seed(seed)
-    model = families.llama(vocab_size=VOCAB, bos_token_id=1, eos_token_id=0).eval()
-    with torch.no_grad():
-        for weight in model.parameters():
-            if weight.dim() >= 2:
-                weight.normal_(0, 1.6 / weight.shape[-1] ** 0.5)
-        ids = torch.randint(VOCAB, (4, 16))
-        head = model.get_output_embeddings().weight
-        head.mul_(1.5 / model(input_ids=ids).logits.std(-1).mean())
-    return model
 
 
 @pytest.fixture(scope="module")

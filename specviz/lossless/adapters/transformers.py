@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 from specviz.core.contract import IntArray
@@ -20,6 +21,9 @@ MAX_NEW_TOKENS = 6
 DRAFTED = 3
 """Tokens that the assistant drafts per round; shorter than the text, so that bonus tokens count."""
 
+OWN_ADVICE = ("Passing `generation_config` together with", "A custom logits processor of type")
+"""How its messages on the nested call begin."""
+
 OWN_PROPOSALS = ("prompt_lookup_num_tokens", "assistant_early_exit", "use_mtp")
 
 
@@ -29,13 +33,15 @@ def assisted(pair: Any, **generation: Any) -> Function:
     Parameters
     ----------
     pair : Pair
-        Its target generates; its draft is the assistant, unless ``assistant_model``,
-        ``prompt_lookup_num_tokens`` or ``assistant_early_exit`` is given.
+        Its target generates; its draft is the assistant, unless ``assistant_model`` (ours or a
+        Hugging Face model), ``prompt_lookup_num_tokens`` or ``assistant_early_exit`` is given.
     **generation
         Passed on to ``generate``: ``temperature``, ``top_k``, ``top_p``, ``max_new_tokens`` (6),
         ``num_assistant_tokens`` (3), ``num_assistant_tokens_schedule``,
-        ``assistant_confidence_threshold``, ``assistant_ensemble_weight`` (lossy by design),
-        ``tokenizer`` and ``assistant_tokenizer`` (for different tokenizers), …
+        ``assistant_confidence_threshold``, ``assistant_ensemble_weight`` (lossy by design), …
+        For different tokenizers ``assistant_tokenizer``, and ``tokenizer`` where it is not the
+        pair's. Then the assistant and its tokenizer are copied: ``generate`` changes the head of an
+        assistant in place, and remembers by its tokenizer that it did.
 
     Returns
     -------
@@ -68,14 +74,34 @@ def assisted(pair: Any, **generation: Any) -> Function:
         generation["assistant_model"] = hugging_face
         generation.setdefault("num_assistant_tokens", DRAFTED)
         generation.setdefault("num_assistant_tokens_schedule", "constant")
+    if generation.get("assistant_tokenizer") is not None:
+        _for_different_tokenizers(pair, generation)
     model = pair.target.model
 
     def draw(prompt_ids: IntArray, n: int, seed: int) -> list[list[int]]:
         with _seeded(seed), _without_own_advice(), _drafting(generation) as arguments:
             return [_texts(pair, model, prompt_ids, 1, arguments)[0] for _ in range(n)]
 
-    name = "transformers' assisted generation"
-    return Function(draw, name, _settings(generation), pair.stop_ids)
+    return Function(draw, _name(generation), _settings(generation), pair.stop_ids)
+
+
+def _for_different_tokenizers(pair: Any, generation: dict[str, Any]) -> None:
+    if generation.get("assistant_model") is None:
+        raise ValueError("assistant_tokenizer needs a draft: a pair with one, or assistant_model=")
+    generation.setdefault("tokenizer", pair.tokenizer)
+    if generation["tokenizer"] is None:
+        raise ValueError("the pair has no tokenizer: give tokenizer=, the target's")
+    for name in ("assistant_model", "assistant_tokenizer"):
+        generation[name] = deepcopy(generation[name])
+
+
+def _name(generation: dict[str, Any]) -> str:
+    if generation.get("prompt_lookup_num_tokens"):
+        return "transformers' prompt lookup"
+    if generation.get("assistant_early_exit"):
+        return "transformers' early exit"
+    different = generation.get("assistant_tokenizer") is not None
+    return "transformers' assisted generation" + (", different tokenizers" if different else "")
 
 
 def plain(pair: Any, **generation: Any) -> Function:
@@ -121,10 +147,10 @@ def _seeded(seed: int) -> Iterator[None]:
 
 @contextmanager
 def _without_own_advice() -> Iterator[None]:
-    """Drop one message: assisted generation advises its caller on how *it* calls ``generate``."""
+    """Drop what assisted generation advises its caller on how *it* calls ``generate``."""
 
     def other(record: logging.LogRecord) -> bool:
-        return "Passing `generation_config` together with" not in record.getMessage()
+        return not any(start in record.getMessage() for start in OWN_ADVICE)
 
     logger = logging.getLogger("transformers.generation.utils")
     logger.addFilter(other)
