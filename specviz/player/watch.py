@@ -21,8 +21,9 @@ from specviz.player.widget import Widget, replace_in_cell
 
 EVERY = 0.2
 """Seconds between two messages to the front end."""
-AT_ONCE = 250
-"""So many samples are drawn before the thread looks whether it should stop."""
+FIRST_CALL, MOST_AT_ONCE = 16, 1_024
+"""So many samples are drawn before the thread looks whether it should stop: as many as take about
+a quarter of EVERY, however slow the sampler is."""
 RATES = (20, 100, 500, 2_500, 10_000)
 LIMIT, LARGEST = 20_000, 1_000_000
 KEPT = 200
@@ -154,7 +155,7 @@ class Watch(Widget):
             self.run.take(draw(n, self._number, self.run.n))
 
     def _work(self, stop: threading.Event) -> None:
-        due, last = 0.0, perf_counter()
+        due, last, at_once = 0.0, perf_counter(), FIRST_CALL
         try:
             while not stop.is_set():
                 begun = perf_counter()
@@ -162,11 +163,17 @@ class Watch(Widget):
                 last = begun
                 while due >= 1 and not stop.is_set() and perf_counter() - begun < EVERY:
                     with self._busy:
-                        n = min(int(due), AT_ONCE, self.run.limit - self.run.n)
+                        n = min(int(due), at_once, self.run.limit - self.run.n)
+                        called = perf_counter()
                         self._take(n)
+                        took = perf_counter() - called
                         due -= max(n, 1)
                         if self.run.ended:
                             stop.set()
+                    if took > EVERY / 2:
+                        at_once = max(1, at_once // 2)
+                    elif took < EVERY / 8:
+                        at_once = min(MOST_AT_ONCE, 2 * at_once)
                 self._tell()
                 stop.wait(max(0.0, EVERY - (perf_counter() - begun)))
         except Exception as error:  # the reader's own function: said in the widget

@@ -13,7 +13,7 @@ from tests.browser.pages import INKS, Opened, hexadecimal
 from tests.core.one_position import P, Q
 
 pytestmark = pytest.mark.browser
-NARROW = {"viewport": {"width": 320, "height": 640}}
+NARROW: Any = {"viewport": {"width": 320, "height": 640}}
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
@@ -135,6 +135,19 @@ def test_ten_thousand_draws_right_and_then_with_a_fault(
     assert "show no difference" in lab.sample()
     lab.press("]")
     assert "forgotten" in lab.said("fault")
+
+
+def test_a_sample_goes_on_arriving_while_one_draw_is_looked_at(
+    browser: Any, pages: dict[str, Path]
+) -> None:
+    lab = Lab(browser, pages["fox"])
+    lab.part("how-many").select_option("100000")
+    lab.press("d", "ArrowRight", "ArrowRight")
+    assert "of 100,000 draws" in lab.said("verdict")
+    lab.until(lambda: "100,000 draws show no difference" in lab.said("verdict"))
+    lab.press("d", "]")  # other laws: what was drawn is no longer about them
+    lab.page.wait_for_timeout(300)
+    assert "Draw a sample" in lab.said("verdict")
 
 
 def test_the_same_seed_shows_the_same_counts(browser: Any, pages: dict[str, Path]) -> None:

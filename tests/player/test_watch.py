@@ -182,6 +182,23 @@ def test_functions_of_the_readers_own() -> None:
     one.close()
 
 
+def test_a_slow_function_is_asked_for_few_at_a_time() -> None:
+    asked: list[int] = []
+
+    def slow(n: int, seed: int) -> Any:
+        asked.append(n)
+        time.sleep(0.02 * n)
+        return fair(n, seed)
+
+    live: Any = sv.watch(slow, law=[0.5, 0.5], rate=10_000)
+    live.start()
+    until(lambda: len(asked) >= 6)
+    live.pause()
+    assert max(asked) <= 16
+    assert min(asked[3:]) < asked[0]
+    live.close()
+
+
 @pytest.mark.parametrize(
     ("returned", "says"),
     [

@@ -76,10 +76,12 @@ export function mountEditor(el, model) {
     act(name, ...how) {
       const before = editor.state;
       if (name !== "step" && name !== "finish") halt();
-      if (name !== "more") cancelAnimationFrame(frame);
       editor.state = ACTS[name](before, ...how);
+      if (!editor.state.many) cancelAnimationFrame(frame); // what it was drawn from is no more
       const same = ["p", "q", "way", "fault"].every((part) => before[part] === editor.state[part]);
       if (!same) exact = exactAt(editor.state);
+      const { many } = editor.state;
+      if (name === "more" && reduced.matches && many.n < many.wanted) return; // completed states only
       draw();
     },
     settle(act) {
@@ -102,6 +104,7 @@ export function mountEditor(el, model) {
       draw();
     },
     sample() {
+      cancelAnimationFrame(frame);
       editor.act("many");
       const part = Math.ceil(editor.state.many.wanted / FRAMES);
       const arrive = () => {
