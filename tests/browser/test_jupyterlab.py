@@ -16,17 +16,26 @@ from tests.player.runs import decoded
 
 pytestmark = pytest.mark.browser
 
-SETUP = "import specviz as sv\nfrom tests.player.runs import decoded"
-PLAY = "player = sv.play(decoded(), guided=True)\nplayer"
-OTHER = "other = sv.play(decoded(seed=1))\nother"
-RACE = "sv.race([decoded(), decoded(gamma=0)])"
+RUNS = {"run": {}, "other_run": {"seed": 1}, "alone": {"gamma": 0}}
+SETUP = "import specviz as sv\n" + "\n".join(  # from files: no kernel has to load torch
+    f"{name} = sv.Trace.load('{name}.specviz')" for name in RUNS
+)
+PLAY = "player = sv.play(run, guided=True)\nplayer"
+OTHER = "other = sv.play(other_run)\nother"
+RACE = "sv.race([run, alone])"
 WIDGETS = "from ipywidgets.widgets import widget; print(len(widget._instances))"
 WIDTHS = "all => all.map(one => [one.scrollWidth - one.clientWidth, one.clientWidth])"
 STEPS = "all => all.map(one => one.dataset.step)"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def files(lab: Lab) -> None:
+    for name, options in RUNS.items():
+        decoded(**options).save(lab.folder / f"{name}.specviz")
+
+
 @pytest.fixture(scope="module")
-def one_book(browser: Any, lab: Lab) -> Iterator[Book]:
+def one_book(browser: Any, lab: Lab, files: None) -> Iterator[Book]:
     """A notebook of three widgets, one of them shown twice."""
     book = Book(browser, lab, lab.write("one.ipynb", SETUP, PLAY, "player", OTHER, RACE))
     book.run_all()
@@ -151,7 +160,7 @@ def test_it_survives_running_again_opening_again_and_a_restart(browser: Any, lab
     assert book.python(WIDGETS) == before[0]
     book.until(lambda: book.models() == before[1])
     # twin: what is made outside a cell of its own is not closed, and the count shows it
-    book.python("kept = [sv.play(decoded()) for _ in range(2)]; [k.step for k in kept]")
+    book.python("kept = [sv.play(run) for _ in range(2)]; [k.step for k in kept]")
     assert int(book.python(WIDGETS)) > int(before[0])
 
     book.python("player.step = 5")  # a page opened again shows what the kernel still has
