@@ -29,6 +29,17 @@ One = Callable[[Target, Drafter, Any, int], None]
 """(target, drafter, pair, sequence index): decode one replica by the shipped loop."""
 
 
+def rows_for(n: int, longest: int) -> int:
+    """Return how many of n texts to decode at a time, each with up to ``longest`` tokens.
+
+    Examples
+    --------
+    >>> rows_for(1000, longest=200), rows_for(10, longest=200), rows_for(1000, longest=4096)
+    (64, 10, 8)
+    """
+    return max(1, min(n, ROWS, COLUMNS // longest))
+
+
 class Batched:
     """The models of a pair with a row for each of many texts.
 
@@ -38,10 +49,8 @@ class Batched:
         Of Hugging Face models.
     prompt : IntArray
         ``(k,)`` ids; computed once for all texts.
-    longest : int
-        Tokens that a text can have, prompt included.
-    rows : int, optional
-        How many texts at a time; by default 64, or fewer of very long ones.
+    rows : int
+        How many texts at a time.
 
     Raises
     ------
@@ -49,9 +58,8 @@ class Batched:
         If a model cannot read texts of different lengths in one batch.
     """
 
-    def __init__(self, pair: Any, prompt: IntArray, longest: int, rows: int | None = None) -> None:
-        self._pair, self.prompt = pair, prompt
-        self.rows = rows or max(1, min(ROWS, COLUMNS // longest))
+    def __init__(self, pair: Any, prompt: IntArray, rows: int) -> None:
+        self._pair, self.prompt, self.rows = pair, prompt, rows
         # the draft's passes are answered before the target's, so that all texts meet there
         models = [pair.target] if pair.draft is None else [pair.target, pair.draft]
         self._models = [open_ragged(model, pair.vocab_size, self.rows) for model in models]

@@ -55,7 +55,7 @@ class _Places:
     rows: Tensor
     columns: Tensor  # (batch, fed)
     end: int
-    everyone: bool
+    in_order: bool  # the first rows, one after another: no need to pick them out
 
 
 class RaggedLayer(DynamicLayer):
@@ -80,8 +80,9 @@ class RaggedLayer(DynamicLayer):
         rows, columns = self._places.rows, self._places.columns
         self.keys[rows[:, None], :, columns] = key_states.transpose(1, 2)
         self.values[rows[:, None], :, columns] = value_states.transpose(1, 2)
-        held = self.keys[..., : self._places.end, :], self.values[..., : self._places.end, :]
-        return held if self._places.everyone else (held[0][rows], held[1][rows])
+        chosen = slice(len(rows)) if self._places.in_order else rows
+        end = self._places.end
+        return self.keys[chosen, :, :end], self.values[chosen, :, :end]
 
     def _empty(self, like: Tensor, columns: int) -> Tensor:
         # zeros, not anything: what is masked is still multiplied, and NaN times 0 is NaN
@@ -169,7 +170,7 @@ class RaggedModel:
         self._places.rows = torch.from_numpy(rows).to(device)
         self._places.columns = torch.from_numpy(columns).to(device)
         self._places.end = end = int(columns.max()) + 1
-        self._places.everyone = np.array_equal(rows, np.arange(self.rows))
+        self._places.in_order = np.array_equal(rows, np.arange(len(rows)))
         arguments: dict[str, Any] = {
             "input_ids": torch.from_numpy(ids).to(device),
             "position_ids": torch.from_numpy(self._positions(passes, columns)).to(device),

@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 from specviz.core.contract import Drafter, IntArray, Sampling, Target
 from specviz.core.draws import SEED_LIMIT, Draws, Sampler
 from specviz.core.rules import Rule
-from specviz.decoding.batched import Batched
+from specviz.decoding.batched import Batched, rows_for
 from specviz.decoding.cache import UnsupportedModelError
 from specviz.decoding.distributions import laws
 from specviz.decoding.loop import rounds
@@ -186,9 +186,11 @@ class Replicas:
 
     def _batches(self, n: int) -> Batched | None:
         """Return what decodes in batches, or None where texts come one after another."""
-        if self._batched is not None or self._at_once == 1:
+        longest = len(self.prompt) + self.max_new_tokens
+        rows = min(n, self._at_once) if self._at_once is not None else rows_for(n, longest)
+        if self._at_once == 1 or (self._batched is not None and self._batched.rows >= rows):
             return self._batched
-        if self._at_once is None:
+        if self._batched is None and self._at_once is None:
             remembering = isinstance(self.pair, RememberingPair)
             if n == 1 or not remembering or not self.pair.stores_of_networks():
                 return None
@@ -199,9 +201,8 @@ class Replicas:
                 f"drafter {self.drafter.name!r} reads what a pass leaves behind, which a batch "
                 f"does not keep: leave at_once out"
             )
-        longest = len(self.prompt) + self.max_new_tokens
         try:
-            batched = Batched(self._whole_pair, self.prompt, longest, self._at_once)
+            batched = Batched(self._whole_pair, self.prompt, rows)
             target, row_pair = batched.slot(0)
             self._begin(target, self.drafter, row_pair)
         except (UnsupportedModelError, NeedsPasses):

@@ -198,7 +198,18 @@ def test_what_is_drawn_does_not_depend_on_the_batch(pair: sv.Pair) -> None:
         )  # fmt: skip
         return many.draw(9, first=4, progress=False)
 
-    assert all(np.array_equal(drawn(1), drawn(at_once)) for at_once in (2, 9, None))
+    alone = drawn(1)
+    assert all(np.array_equal(alone, drawn(at_once)) for at_once in (2, 9, None))
+
+
+def test_later_draws_may_have_more_rows(pair: sv.Pair) -> None:
+    many = Replicas(pair, np.array(PROMPT), 18, sv.DraftModel(2), RULES["match"])
+    two, six = many.draw(2, progress=False), many.draw(6, progress=False)
+    assert np.array_equal(two, six[:2])
+    assert many._batched is not None
+    assert many._batched.rows == 6
+    many.draw(3, progress=False)
+    assert many._batched.rows == 6
 
 
 def test_long_texts_are_batched_and_short_ones_that_meet_are_not(pair: sv.Pair) -> None:
@@ -264,4 +275,4 @@ def test_bad_numbers_and_tables_are_refused(pair: sv.Pair) -> None:
         Replicas(pair, np.array(PROMPT), 4, sv.DraftModel(2), RULES["match"], at_once=0)
     coin = TabularModel([0.5, 0.5])
     with pytest.raises(UnsupportedModelError, match="is no network"):
-        Batched(TabularPair(coin, coin), np.array([0]), 9)
+        Batched(TabularPair(coin, coin), np.array([0]), rows=2)
