@@ -19,16 +19,11 @@ from specviz.player.frames import Frame, frame_at
 from specviz.player.options import checked_trace
 from specviz.player.picture.colours import reduced
 from specviz.player.picture.gif import write_gif
-from specviz.player.picture.layout import pictured
+from specviz.player.picture.layout import fitted_to, pictured
 from specviz.player.picture.pixels import paint
+from specviz.player.picture.scene import Scene
 from specviz.player.run import Run, run_of
-from specviz.player.still import (
-    THEMES,
-    checked_path,
-    checked_theme,
-    checked_views,
-    sized,
-)
+from specviz.player.still import THEMES, checked_path, checked_theme, checked_views
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -66,7 +61,7 @@ def film(
     seconds_per_step: float = 0.5,
     theme: str = "light",
     views: Sequence[str] | None = None,
-    width: int = 800,
+    width: int = 768,
     progress: bool = True,
 ) -> Path:
     """Write a run's film: draft, verify, accept or reject, resample or bonus, roll back.
@@ -122,8 +117,9 @@ def film(
     asked = _default_views(run) if views is None else checked_views(views, run)
     screen = _screen(run, asked, steps[0])
     write = _gif if where.suffix.lower() == ".gif" else _mp4_writer()
+    colours, scale = THEMES[theme], width / screen[0]
     shots = (
-        Shot(paint(sized(run, frame, asked, *screen), THEMES[theme], width / screen[0]), seconds)
+        Shot(paint(shown(run, frame, asked, screen, views is None), colours, scale), seconds)
         for frame, seconds in _timed(run, steps, seconds_per_step)
     )
     bar = tqdm(shots, total=len(steps), desc=where.name, delay=2, leave=False, disable=not progress)
@@ -142,6 +138,19 @@ def film(
 def _default_views(run: Run) -> tuple[str, ...]:
     """Return what tells the story, large enough to be read from the last row."""
     return ("text", "caption", "phase", "tree" if run.is_tree else "draw")
+
+
+def shown(
+    run: Run, frame: Frame, views: Sequence[str], screen: tuple[int, int], story: bool
+) -> Scene:
+    """Return a frame on the screen; a story shows the caches while they are rolled back."""
+    scene = pictured(run, frame, views, screen[0])
+    high = scene.height
+    if story and frame.phase == "rollback" and not run.is_tree:
+        scene = pictured(run, frame, [name for name in views if name != "draw"] + ["caches"],
+                         screen[0])  # fmt: skip
+        scene.height = high
+    return fitted_to(scene, *screen)
 
 
 def _screen(run: Run, views: Sequence[str], step: int) -> tuple[int, int]:

@@ -19,7 +19,6 @@ from specviz.player.picture.colours import few_colours, reduced
 from specviz.player.picture.gif import SAME, write_gif
 from specviz.player.picture.pixels import paint
 from specviz.player.run import run_of
-from specviz.player.still import sized
 from tests.figures.runs import hostile, long_story, story
 from tests.player.runs import branching, decoded
 
@@ -50,8 +49,22 @@ def test_every_step_is_a_frame_and_each_is_the_still(tmp_path: Path) -> None:
     seen = frames(where)
     assert len(seen) == len(steps)
     for step, (image, _) in zip(steps, seen, strict=True):
-        scene = sized(run, frame_at(run, step), views, *screen)
+        scene = film_module.shown(run, frame_at(run, step), views, screen, True)
         assert alike(image, reduced(paint(scene, LIGHT, 960 / screen[0]), LIGHT))
+
+
+def test_the_story_shows_the_caches_while_they_are_rolled_back() -> None:
+    run = run_of(decoded())
+    views = ("text", "caption", "phase", "draw")
+    for step in range(20):
+        frame = frame_at(run, step)
+        scene = film_module.shown(run, frame, views, (960, 540), True)
+        said = [item.text for item in scene.items if hasattr(item, "text")]
+        assert ("target cache" in said) == (frame.phase == "rollback")
+        asked = film_module.shown(run, frame, views, (960, 540), False)
+        assert not any(getattr(item, "text", "") == "target cache" for item in asked.items)
+        # and nothing above it moves
+        assert asked.items[0] == scene.items[0]
 
 
 def test_a_rejection_is_shown_longer_than_a_draft(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ INKS = {
     "rejected_tint": ("text", "rejected_ink", "q_ink", "p_ink"),
 }
 """What is written on each ground."""
-STEPS = 5
+STEPS = 4
 
 
 @cache
