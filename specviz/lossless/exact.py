@@ -120,6 +120,9 @@ def enumerate_law(
 ) -> Law:
     """Return the exact law of the text that a drafter and a rule produce.
 
+    Why it comes out as the target's is one line, p = q min(1, p/q) + P(reject) residual; see
+    :func:`~specviz.lossless.identity.identity`, which shows it term by term.
+
     Parameters
     ----------
     pair : TabularPair

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -78,12 +78,14 @@ def gather(
     per_call: int,
     length: int | None,
     vocab_size: int | None = None,
+    end_ids: Collection[int] | None = None,
     path: str | Path | None = None,
     progress: bool = True,
 ) -> Gathered:
     """Return at least n texts, or as many as the sampler gave before it failed.
 
-    With a path, texts found there are taken first and new ones are saved there.
+    With a path, texts found there are taken first and new ones are saved there. With end ids, a
+    text shorter than ``length`` must end with one of them.
 
     Raises
     ------
@@ -108,7 +110,7 @@ def gather(
             count = per_call if drawer.seeded else min(per_call, n - len(records))
             try:
                 rows = drawer.draw(prompt, count, its_seed, len(records))
-                texts = checked_texts(rows, count, length, vocab_size)
+                texts = checked_texts(rows, count, length, vocab_size, end_ids)
             except (Exception, KeyboardInterrupt) as error:
                 if path is not None and records:
                     write_jsonl(path, records)
@@ -170,7 +172,11 @@ def _why(error: BaseException) -> str:
 
 
 def checked_texts(
-    rows: Any, n: int | None, length: int | None, vocab_size: int | None
+    rows: Any,
+    n: int | None,
+    length: int | None,
+    vocab_size: int | None,
+    end_ids: Collection[int] | None = None,
 ) -> list[tuple[int, ...]]:
     """Return sequences as tuples cut at ``length``, or say what is wrong with them."""
     rows = rows.tolist() if hasattr(rows, "tolist") else rows
@@ -180,9 +186,7 @@ def checked_texts(
         raise ValueError(f"it returned {len(rows)} sequences where {n} were asked for")
     out = []
     for index, row in enumerate(rows):
-        ids = np.asarray(row.tolist() if hasattr(row, "tolist") else row)
-        if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
-            raise TypeError(f"sequence {index} is not one list of token ids")
+        ids = _ids(row, index)
         ended = np.flatnonzero(ids == END)
         ids = ids[: ended[0]] if len(ended) else ids
         ids = ids if length is None else ids[:length]
@@ -192,8 +196,37 @@ def checked_texts(
             wrong = ids.min() if ids.min() < 0 else ids.max()
             known = "" if vocab_size is None else f" of {vocab_size:,}"
             raise ValueError(f"sequence {index} has id {wrong}, outside the vocabulary{known}")
+        if end_ids is not None and length is not None and len(ids) < length:
+            _check_ended(ids, ended.size > 0, index, length, end_ids)
         out.append(tuple(ids.tolist()))
     return out
+
+
+def _ids(row: Any, index: int) -> IntArray:
+    """Return one sequence as an array, or say what it is instead."""
+    wanted = f"sequence {index} must be one list of token ids"
+    if isinstance(row, (str, bytes)):
+        raise TypeError(f"{wanted}, got the text {row[:40]!r}: encode it")
+    try:
+        ids = np.asarray(row.tolist() if hasattr(row, "tolist") else row)
+    except ValueError:
+        raise TypeError(f"{wanted}, got lists of different lengths in it") from None
+    if ids.ndim != 1:
+        raise TypeError(f"{wanted}, got shape {ids.shape}")
+    if ids.size and ids.dtype.kind not in "iu":
+        raise TypeError(f"{wanted}, got {ids.dtype} such as {ids[0]!s:.40}")
+    return ids
+
+
+def _check_ended(
+    ids: IntArray, marked: bool, index: int, length: int, end_ids: Collection[int]
+) -> None:
+    if not marked and int(ids[-1]) not in end_ids:
+        raise ValueError(
+            f"sequence {index} has {len(ids)} tokens where {length} are needed, and does not end "
+            f"with one of end_ids={sorted(end_ids)}: draw it longer, or audit with "
+            f"length={len(ids)}"
+        )
 
 
 def _resumed(

@@ -141,6 +141,7 @@ def _drawn(
         got = gather(
             drawer, ids, n, seed=asked.seed, prompt_index=index, length=length,
             per_call=per_call, vocab_size=held.vocab_size,
+            end_ids=held.end_ids if method == "battery" else None,
             path=_numbered(asked.path, index), progress=asked.progress,
         )  # fmt: skip
         groups.append((law, got.records[:n]))
@@ -195,6 +196,13 @@ def _records_of(
         if isinstance(subject, (str, Path)) and subject != "-":
             name = f"the texts in {Path(subject).name}"
         return read_jsonl(subject), name
+    if hasattr(subject, "rounds") and hasattr(subject, "meta"):
+        raise TypeError("subject is one trace: give a list of them, from runs with other seeds")
+    if not hasattr(subject, "__iter__"):
+        raise TypeError(
+            f"subject must be a Pair, a function, traces, a file or token sequences, "
+            f"got {type(subject).__name__}"
+        )
     rows = subject if isinstance(subject, np.ndarray) else list(subject)
     if len(rows) and all(isinstance(row, Recorded) for row in rows):
         return list(rows), "recorded texts"
@@ -240,7 +248,7 @@ def audit_two_samples(
             n = asked.n or judging.two_sample_needed(asked.tests, asked.effect, TWO_SAMPLES)
             got = gather(
                 _drawer(what, None), ids[0], n, seed=asked.seed, prompt_index=side * 2**20,
-                per_call=min(asked.per_call or CALL, n), length=length,
+                per_call=min(asked.per_call or CALL, n), length=length, end_ids=end_ids or (),
                 path=_numbered(asked.path, side), progress=asked.progress,
             )  # fmt: skip
             sides.append(list(got.records[:n]))

@@ -138,7 +138,7 @@ def _caught(found: Detectable) -> str:
 
 
 def _inconclusive(report: BatteryReport) -> str:
-    out = f"{_texts(report)} are too few to tell: "
+    out = f"{_texts(report)} {'is' if report.n == 1 else 'are'} too few to tell: "
     if report.detectable is None:
         out += "no test had enough in its cells. "
     else:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
@@ -52,7 +53,9 @@ def test_a_failure_before_anything_is_known_is_an_error() -> None:
     with pytest.raises(AuditError, match="failing failed on call 2, after 20 texts: OSError: no"):
         sv.audit(Failing(2, OSError("no")), PROMPT, target=PAIR, n=2000, length=3, per_call=10)
     with pytest.raises(KeyboardInterrupt):
-        sv.audit(Failing(2, KeyboardInterrupt()), PROMPT, target=PAIR, n=2000, per_call=10)
+        sv.audit(
+            Failing(2, KeyboardInterrupt()), PROMPT, target=PAIR, n=2000, length=3, per_call=10
+        )
 
 
 def test_an_audit_goes_on_where_it_ended(tmp_path: Path) -> None:
@@ -96,7 +99,14 @@ RETURNS = [
     (lambda n: None, "returned NoneType, not a list"),
     (lambda n: "text", "returned str, not a list"),
     (lambda n: [[0, 1, 2]] * (n - 1), "returned 99 sequences where 100 were asked for"),
-    (lambda n: [[0.5, 1.0]] * n, "sequence 0 is not one list of token ids"),
+    (lambda n: [[0.5, 1.0]] * n, "sequence 0 must be one list of token ids, got float64 such as"),
+    (lambda n: ["the fox"] * n, "must be one list of token ids, got the text 'the fox': encode it"),
+    (lambda n: [["the", "fox"]] * n, "must be one list of token ids, got <U3 such as the"),
+    (lambda n: np.zeros((n, 1, 3), int), r"must be one list of token ids, got shape \(1, 3\)"),
+    (lambda n: [[0, [1, 2]]] * n, "must be one list of token ids, got lists of different lengths"),
+    (lambda n: torch.zeros(n, 3), "must be one list of token ids, got float64 such as 0.0"),
+    (lambda n: (row for row in [[0]]), "returned generator, not a list"),
+    (lambda n: [[0, 1]] * n, r"2 tokens where 3 are needed, .* end_ids=\[\]: draw it longer"),
     (lambda n: [[0, 1, 2]] * (n - 1) + [[]], "sequence 99 is empty"),
     (lambda n: [[0, 1, 7]] * n, "sequence 0 has id 7, outside the vocabulary of 3"),
 ]
@@ -106,6 +116,46 @@ RETURNS = [
 def test_what_is_no_text_is_said(rows: Any, message: str) -> None:
     with pytest.raises(AuditError, match=message):
         sv.audit(lambda prompt, n, seed: rows(n), PROMPT, target=PAIR, n=1000, length=3)
+
+
+def test_what_is_right_in_another_shape_is_taken() -> None:
+    """Tensors, lists of tensors and texts that end early: the same verdict."""
+
+    def ended(row: Any) -> Any:
+        return row[: row.index(1) + 1] if 1 in row else row
+
+    shapes = (
+        lambda rows: torch.tensor(rows),
+        lambda rows: [torch.tensor(row) for row in rows],
+        lambda rows: [row.tolist() for row in rows],
+    )
+    for shape in shapes:
+        report = sv.audit(
+            lambda p, n, seed, shape=shape: shape(draws(p, n, seed)),
+            PROMPT, target=PAIR, n=600, length=3,
+        )  # fmt: skip
+        assert report.verdict is Verdict.NO_DISCREPANCY_FOUND
+    early = sv.audit(
+        lambda p, n, seed: [ended(row) for row in draws(p, n, seed).tolist()],
+        PROMPT, target=PAIR, n=600, length=3, end_ids=[1],
+    )  # fmt: skip
+    assert early.verdict is Verdict.NO_DISCREPANCY_FOUND
+
+
+def test_a_text_that_is_too_short_is_said_on_the_first_call() -> None:
+    calls = Failing(100, OSError())
+    with pytest.raises(AuditError, match="on call 0, after 0 texts: ValueError: sequence 0 has 3"):
+        sv.audit(calls, PROMPT, target=PAIR, n=2000, length=5)
+    assert calls.calls == 1
+
+
+def test_a_failure_on_the_10_000th_call_keeps_the_rest(tmp_path: Path) -> None:
+    place = tmp_path / "kept.jsonl"
+    failing = Failing(9_999, RuntimeError("out of\nmemory"))
+    report = sv.audit(failing, PROMPT, target=PAIR, n=20_000, length=3, per_call=1, path=place)
+    assert report.report.n == 9_999
+    assert "RuntimeError: out of memory. The 9,999 texts that came before are judged" in report.text
+    assert len(read_jsonl(place)) == 9_999
 
 
 def test_ragged_texts_that_did_not_end_are_refused() -> None:
@@ -150,6 +200,13 @@ ARGUMENTS: list[tuple[Any, dict[str, Any], str]] = [
     (PAIR, {"prompt": PROMPT, "fault": "no such"}, "fault must be one of"),
     (PAIR, {"prompt": PROMPT, "fault": "no_draw", "verify": "block"}, "leave drafter and verify"),
     ([], {"prompt": PROMPT, "target": PAIR}, "subject is empty"),
+    (3, {"prompt": PROMPT, "target": PAIR}, "subject must be a Pair, a function, .* got int"),
+    (None, {"prompt": PROMPT, "target": PAIR}, "subject must be a Pair, .* got NoneType"),
+    (
+        sv.generate(PAIR, PROMPT, max_new_tokens=2),
+        {"target": PAIR},
+        "subject is one trace: give a list",
+    ),
     ([[0, 1]], {"target": PAIR}, "prompt is needed"),
     ([[0, 9]], {"prompt": PROMPT, "target": PAIR}, "has id 9, outside the vocabulary of 3"),
 ]
