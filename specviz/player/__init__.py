@@ -23,7 +23,7 @@ How the parts fit
       │    └─ philox.js, faults_at_one.js, chance_numbers.js: as Python's, and compared with it
       ├─ editor.js         bars that are dragged, one draw, many draws (editor_*.js, editing.js)
       └─ watch.js          samples watched as they come (watch_*.js, eprocess.js), drawn by Python
-                           (watch.py, a worker thread) or by the page itself
+                           (watch_widget.py, a worker thread) or by the page itself
 
 ``assets.py`` joins the modules into one script (no bundler) and writes the palettes in front of
 ``css/``. ``page.py`` writes the self-contained page, ``widget.py`` is the anywidget. Both hand the

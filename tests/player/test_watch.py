@@ -15,7 +15,7 @@ import pytest
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.lossless import EProcess
-from specviz.player import watch as module
+from specviz.player import watch_widget
 from specviz.player.watch_run import WatchedRun, looks_up_to
 from specviz.player.watch_samplers import of_pair
 from tests.core.one_position import P, Q
@@ -241,7 +241,7 @@ def test_words_and_picture_without_a_front_end() -> None:
 def test_closing_stops_the_thread_and_nothing_keeps_it_alive() -> None:
     live: Any = sv.watch(COIN, faults=[], rate=10_000)
     live.start()
-    module._stop_all()
+    watch_widget._stop_all()
     until(lambda: stopped(live))
     live.close()
     live.start()  # closed: it does not begin again

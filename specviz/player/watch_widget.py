@@ -1,0 +1,216 @@
+"""The widget of samples watched while they arrive: a thread draws, the front end is told.
+
+A running cell blocks a widget's messages, so the samples come from a thread of their own. It looks
+between a few samples whether it should stop: because of a pause, the widget's closing or the
+interpreter's end. Whatever goes wrong in the reader's sampler is said in the widget.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from time import perf_counter
+from typing import Any
+
+import traitlets
+
+from specviz.player.assets import LAB
+from specviz.player.watch_run import WatchedRun
+from specviz.player.watch_samplers import Choice
+from specviz.player.watch_twin import picture_of_run, said
+from specviz.player.widget import Widget
+
+EVERY = 0.2
+"""Seconds between two messages to the front end."""
+FIRST_CALL, MOST_AT_ONCE = 16, 1_024
+"""So many samples are drawn before the thread looks whether it should stop: as many as take about
+a quarter of EVERY, however slow the sampler is."""
+RATES = (20, 100, 500, 2_500, 10_000)
+KEPT = 200
+PREVIEW, PREVIEW_RUN = 2_000, 2**31
+
+_alive: weakref.WeakSet[Watch] = weakref.WeakSet()
+
+
+class Watch(Widget):
+    """Samples watched while they arrive; made by :func:`specviz.watch`.
+
+    A worker thread draws; it stops at :meth:`pause`, at :meth:`close` and with the interpreter.
+    ``state`` is what the front end shows: counts, and the evidence at every look.
+    """
+
+    entry = LAB
+    state = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, choice: Choice, options: dict[str, Any], alpha: float, rate: int) -> None:
+        self.choice = choice
+        self._looks: list[int] = options["looks"]
+        self._alpha = alpha
+        self._number, self._tally = 0, []  # type: ignore[var-annotated]
+        self._sampler, self._rate, self._error = options["sampler"], rate, ""
+        self._stop = threading.Event()
+        self._stop.set()
+        self._thread: threading.Thread | None = None
+        self._busy = threading.RLock()
+        self.run = self._new()
+        super().__init__(kind="watch", options=options, state=self._state())
+        self.on_msg(_listen)
+        _alive.add(self)
+
+    # -- for Python ---------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        """Whether samples are being drawn."""
+        return not self._stop.is_set()
+
+    def start(self) -> None:
+        """Draw on, from another thread; a run that has ended is begun anew."""
+        with self._busy:
+            if self.running or self.comm is None:
+                return
+            if self.run.ended:
+                self.reset()
+            self._error = ""
+            self._stop = threading.Event()
+            self._thread = threading.Thread(
+                target=self._work, args=(self._stop,), daemon=True, name="specviz watch"
+            )
+            self._thread.start()
+            self._tell()
+
+    def pause(self) -> None:
+        """Stop drawing; what was drawn stays."""
+        self._stop.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout=10)
+        self._tell()
+
+    def reset(self) -> None:
+        """Begin a new run: other samples, counts from nothing; a running one goes on running."""
+        with self._busy:
+            if self.run.n:
+                run = self.run
+                one = [self._sampler, run.n, run.p_alarm, run.watch.crossed_at]
+                self._tally = [*self._tally, one][-KEPT:]
+                self._number += 1
+            self.run = self._new()
+            self._tell()
+
+    def choose(self, sampler: str) -> None:
+        """Draw from another sampler, in a new run.
+
+        Raises
+        ------
+        ValueError
+            If there is none of that name.
+        """
+        name = self.choice.named(sampler).name
+        with self._busy:
+            self.reset()
+            self._sampler = name
+            self._tell()
+
+    def draw(self, n: int) -> None:
+        """Draw ``n`` samples here and now, without the thread; as many as the run still takes."""
+        with self._busy:
+            self._take(min(n, self.run.limit - self.run.n))
+            self._tell()
+
+    def close(self) -> None:
+        """Stop drawing and close the widget."""
+        self._stop.set()
+        super().close()
+
+    def plain_text(self) -> str:
+        """Return the verdict in words, as far as samples have arrived."""
+        with self._busy:
+            run = self._shown()
+            return said(run, self.choice, self._sampler, preview=run is not self.run)
+
+    def picture(self) -> bytes | None:
+        """Return a PNG: observed against expected, and the evidence; of a short run at first."""
+        with self._busy:
+            return picture_of_run(self._shown(), self.choice.cells)
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _new(self) -> WatchedRun:
+        return WatchedRun(self.choice.law, self._alpha, self._looks)
+
+    def _shown(self) -> WatchedRun:
+        """Return the run, or a short one of our own loop where nothing was drawn yet."""
+        with self._busy:
+            sampler = self.choice.named(self._sampler)
+            if self.run.n or sampler.law is None:
+                return self.run
+            short = self._new()
+            short.take(sampler.draw(min(PREVIEW, short.limit), PREVIEW_RUN, 0))
+            return short
+
+    def _take(self, n: int) -> None:
+        if n > 0:
+            draw = self.choice.named(self._sampler).draw
+            self.run.take(draw(n, self._number, self.run.n))
+
+    def _work(self, stop: threading.Event) -> None:
+        due, last, at_once = 0.0, perf_counter(), FIRST_CALL
+        try:
+            while not stop.is_set():
+                begun = perf_counter()
+                due = min(due + (begun - last) * self._rate, 2 * EVERY * self._rate)
+                last = begun
+                while due >= 1 and not stop.is_set() and perf_counter() - begun < EVERY:
+                    with self._busy:
+                        n = min(int(due), at_once, self.run.limit - self.run.n)
+                        called = perf_counter()
+                        self._take(n)
+                        took = perf_counter() - called
+                        due -= max(n, 1)
+                        if self.run.ended:
+                            stop.set()
+                    if took > EVERY / 2:
+                        at_once = max(1, at_once // 2)
+                    elif took < EVERY / 8:
+                        at_once = min(MOST_AT_ONCE, 2 * at_once)
+                self._tell()
+                stop.wait(max(0.0, EVERY - (perf_counter() - begun)))
+        except Exception as error:  # the reader's own function: said in the widget
+            self._error = f"{type(error).__name__}: {error}"
+        finally:
+            stop.set()
+            self._tell()
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "run": self._number, "sampler": self._sampler, "rate": self._rate,
+            "running": self.running, "error": self._error, "tally": self._tally,
+            **self.run.told(), "e": list(self.run.e), "p": list(self.run.p),
+        }  # fmt: skip
+
+    def _tell(self) -> None:
+        with self._busy:
+            if self.comm is not None:
+                self.state = self._state()
+
+
+def _listen(widget: Watch, content: Any, buffers: Any) -> None:
+    """Do what the front end asks; what is no request of ours is left alone."""
+    if not isinstance(content, dict):
+        return
+    what, value = content.get("do"), content.get("value")
+    if what in ("start", "pause", "reset"):
+        getattr(widget, what)()
+    elif what == "sampler" and any(one.name == value for one in widget.choice.samplers):
+        widget.choose(str(value))
+    elif what == "rate" and value in RATES:
+        widget._rate = value
+        widget._tell()
+
+
+@atexit.register
+def _stop_all() -> None:
+    for one in list(_alive):
+        one._stop.set()
