@@ -34,7 +34,11 @@ def traced(**options: Any) -> Trace:
 # -- numbers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{}, {"verify": "match"}, {"drafter": Siblings()}], ids=["rejection", "match", "siblings"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"verify": "match"}, {"drafter": Siblings()}],
+    ids=["rejection", "match", "siblings"],
+)
 def test_every_number_of_a_node_is_that_of_its_laws(options: dict[str, Any]) -> None:
     trace = traced(**options)
     table = trace.node_table
