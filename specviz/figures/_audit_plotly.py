@@ -41,7 +41,7 @@ def draw(data: AuditData, colours: Palette, points: float) -> go.Figure:
     _tests(figure, data, colours, points, row)
     if data.evidence is not None:
         _evidence(figure, data, colours, row + 1)
-    figure.update_annotations(font={"size": 1.2 * points}, x=0, xanchor="left")
+    figure.update_annotations(font={"size": 1.2 * points}, x=0, xanchor="left", align="left")
     figure.update_layout(
         title=f"<b>{plotly_text(data.title)}</b>",
         font={"size": 1.2 * points, "color": colours.text},
@@ -94,9 +94,10 @@ def _evidence(figure: go.Figure, data: AuditData, colours: Palette, row: int) ->
         line={"color": colours.rejected if wrong else colours.accepted, "width": 3},
         hovertemplate=f"%{{x:,}} {evidence.unit}<br>e = %{{y:.3g}}<extra></extra>", row=row, col=1,
     )  # fmt: skip
-    figure.add_hline(
-        y=1 / evidence.alpha, line={"color": colours.text, "dash": "dash", "width": 1},
-        annotation_text=f"1/α = {1 / evidence.alpha:g}", row=row, col=1,
+    figure.add_scatter(  # add_hline would place its words at 10 to the power of 1/alpha
+        x=[0, evidence.n[-1]], y=[1 / evidence.alpha] * 2, mode="lines",
+        name=f"1/α = {1 / evidence.alpha:g}", hoverinfo="name",
+        line={"color": colours.text, "dash": "dash", "width": 1.5}, row=row, col=1,
     )  # fmt: skip
     figure.update_xaxes(title=evidence.unit, row=row, col=1)
     figure.update_yaxes(

@@ -51,11 +51,15 @@ def draw(data: Sequence[EvidenceData], colours: Palette, points: float) -> go.Fi
                     hovertemplate=f"{name} crosses at {at:,} samples<extra></extra>",
                     **where,
                 )
-        figure.add_hline(
-            y=1 / one.alpha,
-            line={"color": colours.text, "dash": "dash", "width": 1},
-            annotation_text=f"1/α = {1 / one.alpha:g}",
-            annotation_font={"color": colours.text},
+        figure.add_scatter(  # add_hline would place its words at 10 to the power of 1/alpha
+            x=[0, int(one.n[-1])],
+            y=[1 / one.alpha] * 2,
+            mode="lines",
+            name=f"1/α = {1 / one.alpha:g}",
+            legendgroup="line",
+            showlegend=column == 1,
+            hoverinfo="name",
+            line={"color": colours.text, "dash": "dash", "width": 1.5},
             **where,
         )
         figure.update_xaxes(title="samples", gridcolor=colours.line, **where)

@@ -130,6 +130,8 @@ def test_plotly_shows_the_same(wrong: AuditReport) -> None:
     assert figure.data[0].x == pytest.approx(data.table.expected)  # type: ignore[union-attr]
     points = [t for t in figure.data if t.name in ("differs", "as expected")]
     assert sum(len(t.x) for t in points) == len(data.tests.names)
+    (level,) = (t for t in figure.data if t.name == "1/α = 100")
+    assert list(level.y) == [100, 100]
     assert "<b>$" not in str(figure.layout.yaxis.ticktext)
 
 

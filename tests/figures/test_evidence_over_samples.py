@@ -93,7 +93,10 @@ def test_lines_stay_within_the_axes() -> None:
 def test_plotly_draws_the_same() -> None:
     streams = {"right": stream(LAW), "<b>broken": stream(WRONG)}
     figure = sv.figures.evidence_over_samples(streams, LAW, every=10, backend="plotly")
-    lines = [trace for trace in figure.data if trace.mode == "lines"]
+    drawn = [trace for trace in figure.data if trace.mode == "lines"]
+    level = [trace for trace in drawn if trace.name == "1/α = 100"]
+    assert [list(trace.y) for trace in level] == [[100, 100]] * 2
+    lines = [trace for trace in drawn if trace not in level]
     assert len(lines) == 4
     data = evidence_data(streams["<b>broken"], LAW, every=10)
     assert lines[3].y == pytest.approx(data.against_e)
