@@ -75,6 +75,12 @@ class Levels:
         """Whether a network computes them, in batches that should not be too wide."""
         return isinstance(self._store.session, HFTarget)
 
+    @property
+    def on_cores(self) -> bool:
+        """Whether that network runs on the processor's cores."""
+        session = self._store.session
+        return isinstance(session, HFTarget) and session.model.device.type == "cpu"
+
     def root(self) -> Level:
         """Return the level of the prompt alone."""
         session = self._store.session

@@ -14,9 +14,11 @@ neighbour. With a plain generator it has the same law and is faster.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
+import torch
 from tqdm.auto import tqdm
 
 from specviz.core.contract import FloatArray, IntArray, Sampling
@@ -25,6 +27,7 @@ from specviz.core.rule import residual
 from specviz.decoding.distributions import laws
 from specviz.decoding.levels import COLUMNS, Level, Levels
 from specviz.decoding.many_draws import Generator, Keyed, distinct, inverted
+from specviz.decoding.walking import walk
 
 
 @dataclass(frozen=True)
@@ -142,27 +145,36 @@ class SideBySide:
         draws = Keyed(seed, first) if keyed else Generator(seed, first)
         none, zero = np.zeros(0, dtype=np.int64), np.zeros(n, dtype=np.int64)
         depth = np.full(n, self._depth(0), dtype=np.int64)
-        waiting = [Group(0, None, True, none, none, np.arange(n), zero, zero, zero, depth)]
+        everyone = Group(0, None, True, none, none, np.arange(n), zero, zero, zero, depth)
         bar = tqdm(
             total=n * self.length, desc="replicas", unit="token", unit_scale=True, delay=2,
             leave=False, disable=not progress,
         )  # fmt: skip
-        with bar:
-            while waiting:
-                group = waiting.pop()
-                levels = self._levels(group)
-                x, kept = self._decided(group, levels, draws)
-                tokens[group.who, group.position] = x
-                following = self._following(group, levels, x, kept)
-                waiting.extend(reversed(following))
-                ended = len(group.who) - sum(len(part.who) for part in following)
+        one_at_a_time = Lock()
+
+        def step(group: Group) -> list[Group]:
+            levels = self._levels(group)
+            x, kept = self._decided(group, levels, draws)
+            tokens[group.who, group.position] = x
+            following = self._following(group, levels, x, kept)
+            ended = len(group.who) - sum(len(part.who) for part in following)
+            with one_at_a_time:
                 bar.update(len(group.who) + ended * (self.length - group.position - 1))
+            return following
+
+        with bar:
+            walk(everyone, step, self._threads() if keyed else 1)
         return tokens
 
     @property
     def is_network(self) -> bool:
         """Whether a network computes the target's laws."""
         return self._p.is_network
+
+    def _threads(self) -> int:
+        """Return how many groups are computed at a time; which is first matters to no draw."""
+        on_cores = self._p.on_cores and self._q.on_cores
+        return torch.get_num_threads() if on_cores else 1
 
     def _levels(self, group: Group) -> tuple[Level, Level]:
         if group.above is None:
