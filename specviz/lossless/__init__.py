@@ -9,6 +9,7 @@ from specviz.lossless.audit_report import AuditReport
 from specviz.lossless.auditing import audit
 from specviz.lossless.difference import Difference, first_difference
 from specviz.lossless.distance import Distance
+from specviz.lossless.evidence import Evidence
 from specviz.lossless.exact import (
     Law,
     enumerate_law,
@@ -35,6 +36,7 @@ from specviz.lossless.reference import two_sample
 from specviz.lossless.report import BatteryReport, Detectable, Impossible, Verdict
 from specviz.lossless.sample import END, Sample
 from specviz.lossless.scores import Scores, score_tokens
+from specviz.lossless.seen import TableSeen
 from specviz.lossless.streams import Cells, cells_of_position, cells_of_texts
 from specviz.lossless.tree import PrefixTree, grow
 from specviz.lossless.verifier import VerifierError, audit_verifier
@@ -52,6 +54,7 @@ __all__ = [
     "Difference",
     "Distance",
     "EProcess",
+    "Evidence",
     "Finding",
     "Identity",
     "Impossible",
@@ -62,6 +65,7 @@ __all__ = [
     "Sample",
     "Scores",
     "TablePower",
+    "TableSeen",
     "Verdict",
     "VerifierError",
     "Witness",

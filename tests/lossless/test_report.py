@@ -14,10 +14,12 @@ from specviz.lossless import (
     BatteryReport,
     Detectable,
     Distance,
+    Evidence,
     Finding,
     Impossible,
     Independence,
     Sample,
+    TableSeen,
     Verdict,
     Witness,
     battery,
@@ -121,7 +123,17 @@ def test_nasty_tokens_are_shown_as_text() -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [BatteryReport, Detectable, Distance, Finding, Impossible, Independence, Witness],
+    [
+        BatteryReport,
+        Detectable,
+        Distance,
+        Evidence,
+        Finding,
+        Impossible,
+        Independence,
+        TableSeen,
+        Witness,
+    ],
 )
 def test_every_field_of_a_result_is_documented(kind: type) -> None:
     assert is_dataclass(kind)

@@ -50,7 +50,7 @@ MODES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", ["prompt lookup", "early exit", "confidence threshold"])
 def test_it_passes_with_many_texts(pair: sv.Pair, name: str) -> None:
     wanted = Verdict.NO_DISCREPANCY_FOUND
-    assert verdict(assisted(pair, **MODES[name]), pair, n=1200, effect=0.2) is wanted
+    assert verdict(assisted(pair, **MODES[name]), pair, n=800, effect=0.2) is wanted
 
 
 Change = Callable[[Any, Any], Any]
@@ -129,7 +129,7 @@ def test_different_tokenizers_listed_in_order_pass(pair: sv.Pair) -> None:
 @pytest.mark.slow
 def test_different_tokenizers_listed_in_order_pass_with_many_texts(pair: sv.Pair) -> None:
     ordered = different(pair, OWN, list(range(len(OWN))))
-    assert verdict(ordered, pair, n=1200, effect=0.2) is Verdict.NO_DISCREPANCY_FOUND
+    assert verdict(ordered, pair, n=800, effect=0.2) is Verdict.NO_DISCREPANCY_FOUND
 
 
 @found_in_5_24
