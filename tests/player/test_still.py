@@ -38,10 +38,18 @@ def scenes(trace: Trace, width: float = 1280) -> list[Scene]:
     return [pictured(run, frame_at(run, step), EVERYTHING, width) for step in range(0, run.steps)]
 
 
-@pytest.mark.parametrize("run", [story, branching, decoded, hostile])
+def bushy() -> Trace:
+    """One round with a tree of 156 proposals, every fourth judged."""
+    parents = [-1] * 5 + [p for p in range(31) for _ in range(5)][:151]
+    fates = ["accepted", "rejected", "never examined", "never examined"]
+    proposals = [(f" word{i}", fates[i % 4]) for i in range(156)]
+    return trace_of([(proposals, (" end", "correction"))], tree=[parents])
+
+
+@pytest.mark.parametrize("run", [story, branching, decoded, hostile, bushy])
 @pytest.mark.parametrize("width", [420, 1280])
 def test_no_step_changes_the_height_or_leaves_the_picture(run: Any, width: float) -> None:
-    made = scenes(run(), width)
+    made = scenes(run(), width)[::9] if run is bushy else scenes(run(), width)
     assert len({scene.height for scene in made}) == 1
     for scene in made:
         for item in scene.items:

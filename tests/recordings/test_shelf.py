@@ -11,7 +11,7 @@ import pytest
 
 import specviz as sv
 from specviz.recordings import shelf
-from specviz.recordings.record import PROMPTS, methods, record, squeeze
+from specviz.recordings.record import NOTE, PROMPTS, REPEATS, methods, record, squeeze
 from tests.house.test_torch_free import BLOCK, run
 from tests.player.runs import decoded
 
@@ -35,6 +35,7 @@ def test_it_follows_from_its_own_evidence(name: str) -> None:
     prompt, seed = PROMPTS[name.split("/")[0]]
     assert trace.prompt_text == prompt
     assert trace.meta["seed"] == seed
+    assert trace.meta["times"] == NOTE
 
 
 def test_a_wrong_verdict_would_be_reported() -> None:
@@ -123,30 +124,48 @@ def test_a_file_packed_tighter_is_the_same_run(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.specviz", "b.specviz"]
 
 
-def test_the_recipe_keeps_the_quickest_of_three_and_refuses_contradictions(tmp_path: Path) -> None:
+def copied(trace: sv.Trace, folder: Path) -> sv.Trace:
+    path = folder / "copy"
+    trace.save(path)
+    again = sv.Trace.load(path)
+    path.unlink()
+    return again
+
+
+def test_the_recipe_keeps_each_rounds_quickest_times(tmp_path: Path) -> None:
     made: list[sv.Trace] = []
 
-    def quick(prompt: str, seed: int, **method: object) -> sv.Trace:
-        path = tmp_path / "copy"
-        decoded().save(path)
-        trace = sv.Trace.load(path)
-        path.unlink()
-        whole = len(trace)
-        slower = 1.0 + 5 * (len(made) // 27 != 1)  # the second time round is the quickest
-        trace.round_table.replace("other_seconds", np.full(whole, slower))
+    def run(prompt: str, seed: int, **method: object) -> sv.Trace:
+        trace = copied(decoded(), tmp_path)
+        times = np.full(len(trace), 9.0)
+        times[len(made) // 27] = 1.0  # each time another round is quick
+        trace.round_table.replace("other_seconds", times)
         made.append(trace)
         return trace
 
-    record(tmp_path / "runs", quick)
-    assert len(made) == 81
+    record(tmp_path / "runs", run)
+    assert len(made) == 27 * REPEATS
     kept = sv.Trace.load(tmp_path / "runs" / "prose" / "tree.specviz")
-    assert kept.round_table["other_seconds"][0] == 1.0
+    times = kept.round_table["other_seconds"]
+    assert times.tolist() == [1.0] * REPEATS + [9.0] * (len(kept) - REPEATS)
+    assert kept.meta["times"] == NOTE
+    assert kept.tokens.tolist() == decoded().tokens.tolist()
 
+
+def test_the_recipe_refuses_what_contradicts_itself(tmp_path: Path) -> None:
     def wrong(prompt: str, seed: int, **method: object) -> sv.Trace:
-        trace = quick(prompt, seed)
+        trace = copied(decoded(), tmp_path)
         trace.round_table.replace("closing_p", np.full(len(trace), 0.5))
         return trace
 
     with pytest.raises(RuntimeError, match=re.escape("stories/target-only contradicts itself")):
         record(tmp_path / "more", wrong)
+
+    def other(prompt: str, seed: int, **method: object) -> sv.Trace:
+        others.append(copied(decoded(seed=len(others) // 27), tmp_path))
+        return others[-1]
+
+    others: list[sv.Trace] = []
+    with pytest.raises(RuntimeError, match="the same method, prompt and seed gave another text"):
+        record(tmp_path / "more", other)
     assert not (tmp_path / "more").exists()

@@ -11,7 +11,8 @@ from specviz.player.run import Run
 from specviz.player.words import trimmed
 
 HIGHEST = 330.0
-DOWN, LEAST = 36.0, 13.0
+DOWN, READABLE = 36.0, 8.0
+"""Pixels from one leaf to the next, and the smallest letters that are worth drawing."""
 MASK = 0.27
 """Share of the width that the mask takes."""
 
@@ -44,9 +45,9 @@ def _tree(
 ) -> None:
     at: Places = places(run, frame.round)
     n = len(frame.status)
-    down = max(LEAST, min(DOWN, high / at.leaves))
-    box = down - max(2.0, 0.22 * down)
-    letters = min(16.0, max(9.5, box * 0.6))
+    down = min(DOWN, high / at.leaves)
+    box = 0.78 * down
+    letters = min(16.0, box * 0.64)
     level = min(250.0, (width - 40) / max(1, at.levels))
     wide = min(level - 28, 190.0)
 
@@ -83,6 +84,11 @@ def _node(
 ) -> None:  # fmt: skip
     status = frame.status[i]
     look = LOOKS[status]
+    if letters < READABLE:  # a tree of hundreds: its shape, and what became of each
+        scene.box(x, y, wide, high, fill=look.border)
+        if i == frame.node:
+            scene.box(x - 3, y - 3, wide + 6, high + 6, stroke="text", width=2)
+        return
     radius = 0.0 if look.dash else 4.0
     scene.box(
         x, y, wide, high, fill=look.ground or "background", stroke=look.border, width=2,
@@ -109,7 +115,7 @@ def _mask(
     top = y + 16 + lines * 19
     n = len(frame.status)
     cell = min((min(width, high - (top - y))) / n, 26.0)
-    gap = 1.5 if cell > 6 else 0.5
+    gap = 1.5 if cell > 6 else 0.0
     for i in range(n):
         seen = set(path_to(run, frame, i))
         for j in range(n):
