@@ -116,11 +116,12 @@ def _mask(
     n = len(frame.status)
     cell = min((min(width, high - (top - y))) / n, 26.0)
     gap = 1.5 if cell > 6 else 0.0
+    if not gap:  # a grid of hundreds is a plain ground
+        scene.box(x, top, n * cell, n * cell, fill="panel")
     for i in range(n):
-        seen = set(path_to(run, frame, i))
-        for j in range(n):
-            on = j in seen
-            place = (x + j * cell, top + i * cell)
-            scene.box(*place, cell - gap, cell - gap, fill="p" if on else "panel")
+        seen = path_to(run, frame, i)
+        for j in range(n) if gap else seen:
+            fill = "p" if j in seen else "panel"
+            scene.box(x + j * cell, top + i * cell, cell - gap, cell - gap, fill=fill)
         if i == frame.node:
             scene.box(x - 2, top + i * cell - 2, n * cell + 2, cell + 2, stroke="text", width=2)
