@@ -142,7 +142,7 @@ def draw_table(data: AgainstData, colours: Palette, ax: Axes, points: float) -> 
     """Draw cells, ratios and total variation into one Axes and two in it."""
     from matplotlib.ticker import MaxNLocator
 
-    from specviz.figures._canvas import safe_text
+    from specviz.figures._canvas import below, safe_text
 
     rows = np.arange(len(data.labels))
     ax.barh(
@@ -163,7 +163,8 @@ def draw_table(data: AgainstData, colours: Palette, ax: Axes, points: float) -> 
     _ratios(ax, data, colours, points)
     _strip(ax, data, colours, points)
     ax.legend(
-        loc="upper left", bbox_to_anchor=(0, -0.14), ncols=2, borderpad=0, columnspacing=1.5,
+        loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below(ax, 3.6 * points), ncols=2,
+        borderpad=0, borderaxespad=0, columnspacing=1.5,
         frameon=False, fontsize=0.9 * points, labelcolor=colours.text,
     )  # fmt: skip
     title = "\n".join(safe_text(line) for line in data.title.split("\n"))

@@ -185,7 +185,7 @@ def p_values(
 
 def draw_p_values(data: PValues, colours: Palette, ax: Axes, points: float) -> None:
     """Draw a row per test; evidence grows to the right, the region beyond Holm's line is tinted."""
-    from specviz.figures._canvas import safe_text
+    from specviz.figures._canvas import below, safe_text
 
     title = "\n".join(safe_text(line) for line in data.title.split("\n"))
     ax.set_title(title, loc="left", color=colours.text, fontsize=points)
@@ -227,8 +227,8 @@ def draw_p_values(data: PValues, colours: Palette, ax: Axes, points: float) -> N
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.spines["bottom"].set_color(colours.line)
     ax.legend(
-        loc="upper left", bbox_to_anchor=(0, -0.13 * max(1.0, 12 / max(6, len(rows)))), ncols=3,
-        borderpad=0, frameon=False, fontsize=0.9 * points, labelcolor=colours.text,
+        loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below(ax, 3.6 * points), ncols=3,
+        borderpad=0, borderaxespad=0, frameon=False, fontsize=0.9 * points, labelcolor=colours.text,
         handletextpad=0.4, columnspacing=1.2,
     )  # fmt: skip
 

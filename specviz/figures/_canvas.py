@@ -28,6 +28,14 @@ def new_axes(inches: tuple[float, float], colours: Palette) -> Axes:
     return ax
 
 
+def below(ax: Axes, points: float) -> Any:
+    """Return where a legend goes whose upper edge is so many points below the axes."""
+    from matplotlib.transforms import ScaledTranslation
+
+    figure: Any = ax.get_figure(root=True)
+    return ax.transAxes + ScaledTranslation(0, -points / 72, figure.dpi_scale_trans)
+
+
 def save(what: Axes | Figure, path: str | PathLike[str]) -> Path:
     """Write a figure to a file, the format chosen by its suffix, whole or not at all.
 

@@ -68,12 +68,13 @@ class Table:
         return np.stack([self.pooling.pool(half) for half in self.counts])
 
     def describe_pooled(self, cell: int, words: Words | None = None) -> str:
-        """Return what a pooled cell is: its one cell, or the first and how many others."""
+        """Return what a pooled cell is: its one cell, or the likeliest and how many others."""
         members = np.flatnonzero(self.pooling.label == cell)
         possible = members[self.law[members] > 0]
         members = possible if len(possible) else members
-        first = self.describe(int(members[0]), words)
-        return first if len(members) == 1 else f"{first} or one of {len(members) - 1} other cells"
+        likeliest = self.describe(int(members[np.argmax(self.law[members])]), words)
+        others = len(members) - 1
+        return f"{likeliest} or one of {others} other cells" if others else likeliest
 
 
 def all_tables(tree: PrefixTree, walks: Sequence[Walk], n: int | None = None) -> list[Table]:

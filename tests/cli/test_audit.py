@@ -59,6 +59,8 @@ def test_the_exit_code_says_what_was_found(
     assert verdict in page
     assert "<b>" not in page  # a word of the tables' vocabulary
     assert "http" not in page
+    assert page.count('<img src="data:image/png;base64,') == 1
+    assert "<script" not in page
     assert pair == [("big", {"draft": None, "device": "auto", "dtype": "auto"})]
     assert {p.name for p in samples.iterdir()} == {
         "right.jsonl", "wrong.jsonl", "few.jsonl", "out.json", "out.html",
