@@ -49,6 +49,8 @@ def node_columns(trace: Trace, ids: NDArray[np.int64]) -> Columns:
     mass = np.where(nodes["q_mass"] > 0, nodes["q_mass"], 1.0)
     out["q_u"] = (_root(nodes["q_u"], linear=True), "u2", "linear")
     out["q_lo"] = (_root(nodes["q_cdf_lo"] / mass, linear=True), "u2", "linear")
+    for name in ("q_time", "q_second", "own_time", "own_second"):  # of races; nan costs nothing
+        out[name] = (nodes[name].astype("<f4"), "f4", "")
     out["entropy_p"] = (nodes["entropy_p"].astype("<f4"), "f4", "")
     out["entropy_q"] = (nodes["entropy_q"].astype("<f4"), "f4", "")
     out["top"] = (_index(top["ids"], ids), "u2", "")

@@ -131,14 +131,14 @@ def label(trace: Trace) -> str:
     Examples
     --------
     >>> from specviz.core.trace import Trace
-    >>> label(Trace({"rule": "match", "gamma": 4}, [1]))
-    'match'
+    >>> label(Trace({"rule": "match", "drafter": {"name": "draft_model"}}, [1]))
+    'draft model, match'
     """
     if len(trace) and not len(trace.node_table):
         return "target alone"
     drafter = trace.meta.get("drafter")
     name = drafter.get("name") if isinstance(drafter, dict) else drafter
-    words = [str(name)] if isinstance(name, str) and name else []
+    words = [name.replace("_", " ")] if isinstance(name, str) and name else []
     return visible(", ".join([*words, str(trace.meta.get("rule", "speculative"))]), limit=80)
 
 

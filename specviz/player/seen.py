@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from specviz.player.columns import NONE
+from specviz.player.drawn import law_pieces
 from specviz.player.frames import Cache, Frame, cache_at, seconds_at
 from specviz.player.run import Run
-from specviz.player.words import evidence, number, quoted, rejected_row, trimmed
+from specviz.player.words import rejected_row, trimmed
 
 ROWS = 8
 SLOTS_BEFORE, MOST_SLOTS = 4, 24
-RACE = 2
 
 
 @dataclass(frozen=True)
@@ -36,33 +36,6 @@ class Bars:
     tail: Bar
     overlap: float
     residual: bool
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A token's piece [lo, lo + p) of a law laid end to end."""
-
-    token: int
-    p: float
-    lo: float
-
-
-@dataclass(frozen=True)
-class Draw:
-    """The draws at a frame.
-
-    ``test`` is (acceptance, u, kept) or None; ``law`` with its ``pieces``, the draw ``v`` in it
-    and the piece that was ``hit``; ``race`` the first and second arrival. ``says`` tells it.
-    """
-
-    says: str
-    test: tuple[float, float, bool] | None = None
-    title: str = ""
-    colour: str = ""
-    pieces: list[Piece] = field(default_factory=list)
-    v: float = math.nan
-    hit: Piece | None = None
-    race: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -143,116 +116,6 @@ def scale_of(bars: Bars) -> float:
     """Return the end of the scale: the smallest round number that holds every bar."""
     most = max(max(0.0 if bars.mode == "q" else b.p, b.q) for b in [*bars.rows, bars.tail])
     return next((end for end in (0.1, 0.2, 0.5) if most <= end), 1.0)
-
-
-def law_pieces(run: Run, table: str, name: str, row: int) -> list[Piece]:
-    """Return the tokens of a law with their pieces of it, likeliest first."""
-    columns = run.node if table == "node" else run.round
-    listed = zip(
-        columns[name][row], columns[f"{name}_p"][row], columns[f"{name}_lo"][row], strict=True
-    )
-    return [Piece(int(t), float(p), float(lo)) for t, p, lo in listed if t != NONE and p > 0]
-
-
-def draw_at(run: Run, frame: Frame) -> Draw:
-    """Return the draws at a frame: u against the acceptance, then the law that it leads to."""
-    if frame.phase == "draft":
-        return _draft_draw(run, frame)
-    if frame.phase == "verify":
-        if not frame.status:
-            return Draw("Next, the target draws a token from its own law.")
-        if not run.judged_by_u:
-            return Draw("Next, every proposal is compared with the target's own token there.")
-        return Draw(
-            "Next, every proposal x gets its own uniform draw u: it is kept if "
-            "u < min(1, p(x) / q(x))."
-        )
-    return _test_draw(run, frame) if frame.phase == "decide" else _closing_draw(run, frame)
-
-
-def _draft_draw(run: Run, frame: Frame) -> Draw:
-    row = frame.first + frame.node
-    it = evidence(run, row)
-    if it.one_hot:
-        return Draw(f"No draw: the draft chose {quoted(it.text)} outright.")
-    if run.node["q_draw"][row] == RACE:
-        return Draw(f"{quoted(it.text)} won a race with the target's own noise.")
-    listed = zip(run.node["top"][row], run.node["top_q"][row], run.node["top_lo"][row], strict=True)
-    pieces = [Piece(int(t), float(q), float(lo)) for t, q, lo in listed if t != NONE and q > 0]
-    return Draw(
-        f"A uniform number picks the piece of q that it falls into: {quoted(it.text)}.",
-        title="draft q, laid end to end",
-        colour="q",
-        pieces=pieces,
-        v=float(run.node["q_u"][row]),
-        hit=next((one for one in pieces if one.token == run.node["token"][row]), None),
-    )
-
-
-def _test_draw(run: Run, frame: Frame) -> Draw:
-    row = frame.first + frame.node
-    it = evidence(run, row)
-    if not run.judged_by_u:
-        own = "" if it.own == NONE else f" The target's own token is {quoted(run.text(it.own))}."
-        return Draw(f"No u here: a proposal is kept if the target draws the same token.{own}")
-    test = (it.a, it.u, it.kept)
-    if it.kept:
-        return Draw(f"u = {number(it.u)} falls below {number(it.a)}: kept.", test)
-    said = f"u = {number(it.u)} does not fall below {number(it.a)}: rejected."
-    closes = run.round["closing_kind"][frame.round] == 1 and rejected_row(run, frame) == row
-    if run.is_tree or not closes:
-        return Draw(said, test)
-    pieces = _with_closing(run, frame, law_pieces(run, "node", "residual", row))
-    if not pieces:
-        return Draw(said, test)
-    hit = _closing_piece(run, frame, pieces)
-    token = quoted(run.text(hit.token)) if hit else "a token that is not listed"
-    return Draw(
-        f"{said} The next draw will fall on {token}.",
-        test,
-        title="residual, laid end to end: the token that comes instead",
-        colour="r",
-        pieces=pieces,
-        v=float(run.round["closing_u"][frame.round]),
-        hit=hit,
-    )
-
-
-def _closing_draw(run: Run, frame: Frame) -> Draw:
-    r = frame.round
-    how, token = run.round["closing_draw"][r], quoted(run.text(int(run.round["closing"][r])))
-    if how == 0:
-        return Draw(f"No draw: {token} is the target's most likely token.")
-    if how == RACE:
-        return Draw(
-            f"A race of all tokens, each faster the likelier it is: {token} arrived first.",
-            race=(float(run.round["closing_time"][r]), float(run.round["closing_second"][r])),
-        )
-    pieces = _with_closing(run, frame, law_pieces(run, "round", "law", r))
-    v, residual = float(run.round["closing_u"][r]), run.round["closing_kind"][r] == 1
-    return Draw(
-        f"The draw {number(v)} falls on {token}.",
-        title="residual, laid end to end" if residual else "target p, laid end to end",
-        colour="r" if residual else "p",
-        pieces=pieces,
-        v=v,
-        hit=_closing_piece(run, frame, pieces),
-    )
-
-
-def _with_closing(run: Run, frame: Frame, pieces: list[Piece]) -> list[Piece]:
-    """Return a law's pieces, the token drawn among them even if it is not one of the likeliest."""
-    r, token = frame.round, int(run.round["closing"][frame.round])
-    if any(one.token == token for one in pieces):
-        return pieces
-    lo = float(run.round["closing_lo"][r])
-    p = float(run.round["closing_hi"][r]) - lo
-    return [*pieces, Piece(token, p, lo)] if p > 0 else pieces
-
-
-def _closing_piece(run: Run, frame: Frame, pieces: list[Piece]) -> Piece | None:
-    token = int(run.round["closing"][frame.round])
-    return next((one for one in pieces if one.token == token), None)
 
 
 def slots_at(run: Run, frame: Frame, which: str) -> tuple[Cache, list[Slot]]:

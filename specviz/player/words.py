@@ -99,15 +99,33 @@ def evidence(run: Run, row: int) -> Evidence:
         overlap=float(at["overlap"]),
         kept=bool(at["verdict"] == ACCEPTED),
         one_hot=bool(at["q_draw"] == 0),
-        own=int(at["own"]),
+        own=_own(run, row),
         emitted=bool(at["emitted"] == 1),
     )
 
 
+def _own(run: Run, row: int) -> int:
+    """Return the target's own token: of its race, or at temperature 0 its most likely one."""
+    if run.header["rule"] != "greedy":
+        return int(run.node["own"][row])
+    ids, p = run.node["top"][row], run.node["top_p"][row]
+    best, most = NONE, 0.0
+    for token, share in zip(ids, p, strict=True):
+        if token != NONE and share > most:
+            best, most = int(token), float(share)
+    return best
+
+
 def rejected_row(run: Run, frame: Frame) -> int:
-    """Return the last rejected proposal of a round, whose residual closes it; -1 if none."""
-    first, last = run.start[frame.round], run.start[frame.round + 1]
-    rows = [i for i in range(first, last) if run.node["verdict"][i] == REJECTED]
+    """Return the rejected proposal whose residual closes a round; -1 if none.
+
+    It is the last one tried after what was kept; under block verification others follow it.
+    """
+    first, last = int(run.start[frame.round]), int(run.start[frame.round + 1])
+    verdicts, parents = run.node["verdict"], run.node["parent"]
+    kept = [i - first for i in range(first, last) if verdicts[i] == ACCEPTED]
+    end = kept[-1] if kept else NONE
+    rows = [i for i in range(first, last) if verdicts[i] == REJECTED and parents[i] == end]
     return rows[-1] if rows else -1
 
 
@@ -187,8 +205,14 @@ def _judged(run: Run, frame: Frame) -> str:
 
 
 def _by_token(run: Run, it: Evidence, token: str) -> str:
+    rule = run.header["rule"]
+    # a race is run over p itself, also for a later sibling
+    gives = number(it.a if rule in ("match", "coupled") else it.p)
+    if rule in ("typical", "threshold"):
+        enough = "enough: kept" if it.kept else "too little: rejected"
+        return f"The draft proposed {token}; the target gives it {gives}, which is {enough}."
     if it.kept:
-        return f"The target's own token here is {token} too (p = {number(it.p)}): kept."
+        return f"The target's own token here is {token} too (p = {gives}): kept."
     own = "" if it.own == NONE else run.text(it.own)
     other = quoted(own) if own else "another one"
     return f"The draft proposed {token}; the target's own token here is {other}: rejected."
@@ -218,6 +242,11 @@ def _closed(run: Run, frame: Frame) -> str:
         return (
             f"{kept}, so the law after the last one gives one more token for free: "
             f"{token} (p = {p})."
+        )
+    if run.header["rule"] == "block":
+        return (
+            f"In its place one token is drawn from what the kept block leaves of p, less q: "
+            f"{token}, which has probability {p} there."
         )
     if not run.judged_by_u:
         return f"The target's own token takes the place: {token}."

@@ -6,6 +6,7 @@ import json
 import math
 import shutil
 import subprocess
+import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -17,12 +18,13 @@ import pytest
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.core.trace import Trace
+from specviz.player.drawn import draw_at
 from specviz.player.frames import cache_at, frame_at, pending, seconds_at
 from specviz.player.picture.tree import places
 from specviz.player.positions import Position, chosen, position_at, step_of
 from specviz.player.projection import pack, project
 from specviz.player.run import run_of
-from specviz.player.seen import bars_at, draw_at, measures_at, slots_at
+from specviz.player.seen import bars_at, measures_at, slots_at
 from specviz.player.words import caption
 from tests.figures.runs import hostile, story
 from tests.player.runs import branching, decoded, pair
@@ -58,6 +60,27 @@ def ended() -> Trace:
     raise AssertionError("no seed ends within a run of accepted proposals")
 
 
+def coupled() -> Trace:
+    """The draft runs its race with the target's own noise."""
+    return sv.generate(
+        pair(), [2], drafter=sv.DraftModel(gamma=4, noise="target"), verify="coupled",
+        max_new_tokens=60, seed=4, progress=False,
+    )  # fmt: skip
+
+
+def match_tree() -> Trace:
+    return sv.generate(
+        pair(), [2], drafter=sv.Tree([2, 2]), verify="match", max_new_tokens=30, seed=2,
+        progress=False,
+    )  # fmt: skip
+
+
+def typical() -> Trace:
+    with warnings.catch_warnings():  # that it is lossy
+        warnings.simplefilter("ignore")
+        return decoded(verify="typical")
+
+
 def of(verify: str) -> Callable[[], Trace]:
     return lambda: decoded(verify=verify)
 
@@ -67,7 +90,10 @@ RUNS = {
     "tree": branching,
     "block": of("block"),
     "match": of("match"),
+    "coupled": coupled,
+    "match in trees": match_tree,
     "greedy": greedy,
+    "typical": typical,
     "prompt lookup": looked_up,
     "plain rounds": plain,
     "every mark": story,
@@ -147,6 +173,17 @@ def differences(trace: Trace, frames: list[dict[str, Any]]) -> list[str]:
                 "test": draw.test,
                 "pieces": [[run.text(one.token), one.p, one.lo] for one in draw.pieces],
                 "title": draw.title,
+                "v": draw.v,
+                "contests": [
+                    [
+                        contest.title,
+                        [
+                            [one.text, one.role, one.mark, one.look, one.start, one.end, one.value]
+                            for one in contest.lanes
+                        ],
+                    ]
+                    for contest in draw.contests
+                ],
             },
             "measures": {
                 "rounds": now.rounds,

@@ -53,6 +53,24 @@ def test_a_page_takes_less_than_200_bytes_per_proposal() -> None:
     assert per_proposal < 200
 
 
+def test_races_fit_in_the_same_room() -> None:
+    trace = decoded(tokens=1_500, gamma=8, verify="match")
+    fixed = len(page(decoded(tokens=1, verify="match")).encode())
+    proposals = len(trace.node_table)
+    assert proposals > 4_000
+    assert (len(page(trace).encode()) - fixed) / proposals + fixed / 16_000 < 200
+
+
+def test_races_are_told_by_their_first_two_arrivals() -> None:
+    trace = decoded(verify="match")
+    made = project(trace).node_columns
+    for name in ("own_time", "own_second", "q_time", "q_second"):
+        assert np.array_equal(made[name][0], trace.node_table[name].astype("<f4"), equal_nan=True)
+    raced = trace.node_table["own_token"] >= 0
+    assert raced.any()
+    assert (made["own_time"][0][raced] < made["own_second"][0][raced]).all()
+
+
 def test_top_tokens_hold_the_proposal_first_and_all_mass() -> None:
     trace = decoded()
     columns = node_columns(trace, np.unique(trace.node_table["top_ids"][:, 0]).astype(np.int64))
@@ -98,7 +116,10 @@ def test_the_baseline_says_whether_it_was_measured() -> None:
 
 def test_what_a_run_is_called() -> None:
     assert label(decoded(gamma=0)) == "target alone"
-    assert "rejection" in label(decoded())
+    assert label(decoded()) == "draft model, rejection"  # for people, not as in the code
+    assert label(Trace({"rule": "block", "drafter": "early_exit"}, np.array([1]))) == (
+        "early exit, block"
+    )
 
 
 def test_trees_keep_their_parents() -> None:

@@ -1,8 +1,11 @@
 // (d) The draw: u on [0, 1] against the acceptance, then the inverse CDF of the law that the next
-// token is drawn from. Both can be dragged: what if the draw had been another one?
+// token is drawn from. Both can be dragged: what if the draw had been another one? Where no u
+// decides, the races or likeliest tokens that do.
 
+import { board, closingRace, draftRace, targetRace, topTwo, verdictOf } from "./contests.js";
 import { NONE, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setStyle, setText, show, trimmed } from "./dom.js";
+import { blockAt, goesOn, oneByOne, walkAt, walked } from "./walk.js";
 import { evidence, lawRows, number, quoted, rejectedRow } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
@@ -13,7 +16,8 @@ import { evidence, lawRows, number, quoted, rejectedRow } from "./words.js";
  * What the draws at a frame were, or would be with other numbers.
  * @param {Data} data @param {Frame} frame @param {WhatIf} [whatIf]
  * @param {boolean} [hint] tell u even while the verdict is concealed
- * @returns {any} test: {a, u, kept} or null; law: {rows, v, chosen, colour, title} or null; says
+ * @returns {any} test: {a, u, kept} or null; law: {rows, v, chosen, colour, title} or null; contests:
+ *   what decided without a u; walk: what another u would lead to; says
  */
 export function drawAt(data, frame, whatIf = null, hint = false) {
   if (frame.phase === "draft") return draftDraw(data, frame);
@@ -32,15 +36,19 @@ const WAIT = [
 function draftDraw(data, frame) {
   const row = frame.first + frame.node, it = evidence(data, row);
   if (it.oneHot) return { says: `No draw: the draft chose ${quoted(it.text)} outright.` };
-  if (data.node.q_draw[row] === 2) return { says: `${quoted(it.text)} won a race with the target's own noise.` };
-  const rows = lawOf(data, row, "top", "top_q");
+  if (data.node.q_draw[row] === 2)
+    return { contests: [draftRace(data, row)], says: `${quoted(it.text)} won a race over q, run with the noise that the target will use too.` };
   return {
-    law: {
-      rows, v: data.node.q_u[row], colour: "q", title: "draft q, laid end to end",
-      chosen: rows.find((one) => one.token === data.node.token[row]) ?? null,
-    },
+    law: draftLaw(data, row, "draft q, laid end to end"),
     says: `A uniform number picks the piece of q that it falls into: ${quoted(it.text)}.`,
   };
+}
+
+/** The draft's own inverse CDF: where its draw fell. */
+function draftLaw(data, row, title) {
+  const rows = lawOf(data, row, "top", "top_q");
+  const chosen = rows.find((one) => one.token === data.node.token[row]) ?? null;
+  return { rows, v: data.node.q_u[row], colour: "q", title, chosen };
 }
 
 function lawOf(data, row, ids, p) {
@@ -53,49 +61,82 @@ function lawOf(data, row, ids, p) {
 
 function testDraw(data, frame, whatIf, hint) {
   const row = frame.first + frame.node, it = evidence(data, row);
-  if (!data.header.judged_by_u) {
-    const own = it.own === NONE ? "" : ` The target's own token is ${quoted(tokenText(data, it.own))}.`;
-    return { says: `No u here: a proposal is kept if the target draws the same token.${frame.concealed ? "" : own}` };
-  }
+  if (!data.header.judged_by_u) return contested(data, frame, row);
   const u = whatIf?.u ?? it.u;
   const changed = whatIf?.u !== undefined;
   const kept = changed ? u < it.a : it.kept;
   const test = { a: it.a, u: frame.concealed ? NaN : u, real: frame.concealed ? NaN : it.u, kept, changed };
   if (frame.concealed)
     return { test: { ...test, a: NaN }, says: hint ? `The draw is u = ${number(it.u)}. Is it below min(1, p / q)?` : "What the draw was is hidden." };
+  if (changed) return supposed(data, frame, whatIf, test, it, row);
+  const end = it.kept === it.u < it.a ? "" : ", but the block is judged as a whole";
+  const fell = it.u < it.a ? `u = ${number(u)} falls below ${number(it.a)}` : `u = ${number(u)} does not fall below ${number(it.a)}`;
+  const says = `${fell}${end}: ${it.kept ? "kept" : "rejected"}.`;
   const mine = data.round.closing_kind[frame.round] === 1 && rejectedRow(data, frame) === row;
-  if (kept) {
-    const on = changed ? `What if u were ${number(u)}? ${quoted(it.text)} would be kept, and the round would go on.` : `u = ${number(u)} falls below ${number(it.a)}: kept.`;
-    return { test, says: on };
+  if (it.kept || !mine) return { test, says: says + (data.isTree ? goesOn(data, frame) : "") };
+  const rows = withClosing(data, frame, restOf(data, frame, row), true);
+  if (!rows.length) return { test, says };
+  const real = data.round.closing_u[frame.round], moved = whatIf?.v !== undefined;
+  const v = whatIf?.v ?? real;
+  const chosen = moved ? at(rows, v) : rows.find((r) => r.token === data.round.closing[frame.round]) ?? null;
+  const law = { rows, v, real, chosen, colour: "r", title: REST };
+  if (!moved) return { test, law, says: `${says} The next draw will fall on ${name(data, chosen)}.` };
+  return { test, law, says: `What if the residual's draw were ${number(v)}? ${name(data, chosen)} would come instead.` };
+}
+
+const REST = "residual, laid end to end: the token that comes instead";
+
+/** The residual after a rejection; under block verification a share of p goes into it. */
+function restOf(data, frame, row) {
+  return oneByOne(data) ? lawRows(data, "node", "residual", row) : lawRows(data, "round", "law", frame.round);
+}
+
+/** With another u: the verdict, and the walk from there on, as far as it is on record. */
+function supposed(data, frame, whatIf, test, it, row) {
+  const token = quoted(it.text), { u, kept } = test;
+  const asks = `What if u were ${number(u)}`;
+  if (!oneByOne(data)) {
+    const n = blockAt(data, frame, u);
+    const upTo = n ? `be kept up to ${quoted(tokenText(data, data.node.token[frame.first + n - 1]))}` : "be rejected as a whole";
+    return { test, says: `${asks}? ${token} would ${kept ? "pass" : "not pass"}. A block is kept up to the last one that passes: this one would ${upTo}.` };
   }
-  const rows = withClosing(data, frame, lawRows(data, "node", "residual", row), mine);
-  // under block verification only the last rejection's residual is drawn from
-  const drawn = mine || changed || whatIf?.v !== undefined;
-  if (!rows.length || data.isTree || !drawn) {
-    return { test, says: changed ? `What if u were ${number(u)}? ${quoted(it.text)} would be rejected.` : `u = ${number(u)} does not fall below ${number(it.a)}: rejected.` };
-  }
-  const real = mine ? data.round.closing_u[frame.round] : NaN;
-  const moved = whatIf?.v !== undefined;
-  const v = whatIf?.v ?? (mine ? real : 0.5);
-  const chosen = !moved && mine ? rows.find((r) => r.token === data.round.closing[frame.round]) ?? null : at(rows, v);
-  const law = { rows, v, real, chosen, colour: "r", title: "residual, laid end to end: the token that comes instead" };
-  if (!changed && !moved) return { test, law, says: `u = ${number(u)} does not fall below ${number(it.a)}: rejected. The next draw will fall on ${name(data, chosen)}.` };
-  const changes = [
-    changed && `u were ${number(u)}`,
-    (moved || !mine) && `the residual's draw ${changed ? "" : "were "}${number(v)}`,
-  ].filter(Boolean).join(" and ");
-  const out = changed ? `${quoted(it.text)} would be rejected, and ` : "";
-  return { test, law, says: `What if ${changes}? ${out}${name(data, chosen)} would come instead.` };
+  const walk = walkAt(data, frame, u), follows = walked(data, frame, walk);
+  if (kept === it.kept && whatIf.v === undefined && kept)
+    return { test, says: `${asks}? ${token} would still be kept: nothing else would change.` };
+  const first = kept ? `${token} would be kept, and the round would go on.` : `${token} would be rejected`;
+  if (walk.law !== "residual") return { test, walk, says: [`${asks}? ${first}${kept ? "" : "."}`, follows].join(" ") };
+  // nobody is left to try: what is left of p after the last rejection closes the round
+  const last = frame.first + walk.node, drawn = walk.placed && data.round.closing_draw[frame.round] === 1;
+  const rows = walk.same ? withClosing(data, frame, lawRows(data, "node", "residual", last), true) : lawRows(data, "node", "residual", last);
+  if (!rows.length) return { test, walk, says: `${asks}? ${first}${kept ? "" : "."} ${follows}`.trim() };
+  const real = drawn ? data.round.closing_u[frame.round] : NaN, v = whatIf.v ?? (drawn ? real : 0.5);
+  const chosen = at(rows, v), law = { rows, v, real, chosen, colour: "r", title: REST };
+  if (last === row && kept === it.kept && whatIf.v === undefined)
+    return { test, law, walk, says: `${asks}? ${token} would still be rejected: nothing else would change.` };
+  const draw = drawn && whatIf.v === undefined ? `the residual's draw is ${number(v)}` : `the residual's draw were ${number(v)}`;
+  if (last === row && !(drawn && whatIf.v === undefined))
+    return { test, law, walk, says: `${asks} and ${draw}? ${first}, and ${name(data, chosen)} would come instead.` };
+  const ends = drawn && whatIf.v === undefined
+    ? `Then ${draw}, and ${name(data, chosen)} would come instead.`
+    : `If ${draw}, ${name(data, chosen)} would come instead.`;
+  return { test, law, walk, says: [`${asks}? ${first}${kept ? "" : "."}`, follows, ends].filter(Boolean).join(" ") };
+}
+
+/** A proposal that was compared with the target's own token. */
+function contested(data, frame, row) {
+  const law = data.node.q_draw[row] === 1 ? draftLaw(data, row, "how the proposal came: the draft's own draw from q") : undefined;
+  if (frame.concealed) return { law, contests: [draftRace(data, row)], says: "No u here: the proposal is kept if the target's own token is the same. Which that is, is hidden." };
+  const race = targetRace(data, row) ?? (data.header.rule === "greedy" ? topTwo(data, "node", row) : null);
+  return { law, contests: [race, draftRace(data, row)], says: verdictOf(data, row) };
 }
 
 function closingDraw(data, frame, whatIf) {
   const r = frame.round, how = data.round.closing_draw[r];
   const token = tokenText(data, data.round.closing[r]);
-  if (how === 0) return { says: `No draw: ${quoted(token)} is the target's most likely token.` };
-  if (how === 2) {
-    const time = data.round.closing_time[r], second = data.round.closing_second[r];
-    return { race: { first: time, second }, says: `A race of all tokens, each faster the likelier it is: ${quoted(token)} arrived first.` };
-  }
+  if (how === 0)
+    return { contests: [topTwo(data, "round", r)], says: `No draw: ${quoted(token)} is the target's most likely token.` };
+  if (how === 2)
+    return { contests: [closingRace(data, r)], says: `A race of all tokens, each faster the likelier it is: ${quoted(token)} arrived first.` };
   const rows = withClosing(data, frame, lawRows(data, "round", "law", r), true);
   const real = data.round.closing_u[r];
   const changed = whatIf?.v !== undefined;
@@ -157,16 +198,12 @@ export const drawView = {
       lawTitle, h("div", { class: "svp-ruler" }, [pieces, lawGhost, lawNeedle]), lawDrag, ends(),
     ]);
 
-    const first = h("i", { class: "svp-p" }), second = h("i", { class: "svp-runner" });
-    const race = h("div", { class: "svp-race2" }, [
-      h("span", { text: "first" }), h("div", { class: "svp-track" }, [first]),
-      h("span", { text: "second" }), h("div", { class: "svp-track" }, [second]),
-    ]);
+    const boards = [board(), board()];
     const says = h("div", { class: "svp-says" });
     const badge = h("b", { class: "svp-badge", text: "not what happened" });
     const reset = h("button", { type: "button", class: "svp-reset", text: "back to what happened" });
     reset.addEventListener("click", () => player.whatIf(null));
-    const el = h("div", { class: "svp-draw" }, [test, law, race, says, h("div", { class: "svp-wif" }, [badge, reset])]);
+    const el = h("div", { class: "svp-draw" }, [test, boards[0].el, boards[1].el, law, says, h("div", { class: "svp-wif" }, [badge, reset])]);
 
     return {
       el,
@@ -177,7 +214,7 @@ export const drawView = {
         setAttr(el, "data-whatif", changed || null);
         show(test, Boolean(seen.test));
         show(law, Boolean(seen.law));
-        show(race, Boolean(seen.race));
+        boards.forEach((one, i) => one.update(seen.contests?.[i] ?? null));
         setStyle(badge.parentNode, "visibility", changed ? "visible" : "hidden");
         setText(says, seen.says);
         if (seen.test) {
@@ -193,11 +230,6 @@ export const drawView = {
           if (!hidden) slide(drag, u);
         }
         if (seen.law) fillLaw(data, seen.law, { lawTitle, many, lawNeedle, lawGhost, lawDrag, law });
-        if (seen.race) {
-          const most = seen.race.second || 1;
-          setBar(first, 0, Math.min(1, seen.race.first / most));
-          setBar(second, 0, 1);
-        }
       },
     };
   },

@@ -46,8 +46,17 @@ export function evidence(data, row) {
     text: tokenText(data, at("token")),
     p: at("p"), q: at("q"), a: at("acceptance"), u: at("u"), overlap: at("overlap"),
     kept: at("verdict") === ACCEPTED, verdict: at("verdict"),
-    oneHot: at("q_draw") === 0, own: at("own"), emitted: at("emitted") === 1,
+    oneHot: at("q_draw") === 0, own: ownOf(data, row), emitted: at("emitted") === 1,
   };
+}
+
+/** The target's own token at a proposal: of its race, or at temperature 0 its most likely one. */
+function ownOf(data, row) {
+  if (data.header.rule !== "greedy") return data.node.own[row];
+  const ids = rowOf(data, "node", "top", row), p = rowOf(data, "node", "top_p", row);
+  let best = NONE, most = 0;
+  for (let i = 0; i < ids.length; i++) if (ids[i] !== NONE && p[i] > most) (best = ids[i]), (most = p[i]);
+  return best;
 }
 
 /**
@@ -101,9 +110,16 @@ function judged(data, frame) {
 }
 
 function byToken(data, it, token, frame) {
-  if (frame.concealed) return `The draft proposed ${token}; the target gives it ${number(it.p)} and draws its own token here. The same one?`;
+  const { rule } = data.header, raced = rule !== "typical" && rule !== "threshold";
+  // a race is run over p itself, also for a later sibling
+  const gives = number(rule === "match" || rule === "coupled" ? it.a : it.p);
+  if (!raced) return frame.concealed ? `The draft proposed ${token}; the target gives it ${gives}. Is that enough?`
+    : `The draft proposed ${token}; the target gives it ${gives}, which is ${it.kept ? "enough: kept" : "too little: rejected"}.`;
+  const does = rule === "greedy" ? "takes its most likely token" : "draws its own token";
+  if (frame.concealed) return rule === "greedy" ? `The draft proposed ${token}; the target ${does} here. The same one?`
+    : `The draft proposed ${token}; the target gives it ${gives} and ${does} here. The same one?`;
   const own = it.own === NONE ? "" : tokenText(data, it.own);
-  if (it.kept) return `The target's own token here is ${token} too (p = ${number(it.p)}): kept.`;
+  if (it.kept) return `The target's own token here is ${token} too (p = ${gives}): kept.`;
   return `The draft proposed ${token}; the target's own token here is ${own ? quoted(own) : "another one"}: rejected.`;
 }
 
@@ -130,17 +146,19 @@ function closed(data, frame, n) {
     return `${kept}, so the law after the last one gives one more token for free: ${token} (p = ${p}).`;
   }
   const row = rejectedRow(data, frame);
+  if (data.header.rule === "block") return `In its place one token is drawn from what the kept block leaves of p, less q: ${token}, which has probability ${p} there.`;
   if (!data.header.judged_by_u) return `The target's own token takes the place: ${token}.`;
   const mass = row < 0 ? NaN : 1 - data.node.overlap[row];
   const scaled = mass > 0 ? `, scaled up by 1 / ${number(mass)}` : "";
   return `In its place one token is drawn from the residual max(0, p − q)${scaled}: ${token}, which has probability ${p} there.`;
 }
 
-/** The last rejected proposal of a round: the one whose residual closes it; -1 if none. */
+/** The rejected proposal whose residual closes a round: the last one tried after what was kept; -1 if none. */
 export function rejectedRow(data, frame) {
-  let found = -1;
-  for (let i = data.start[frame.round]; i < data.start[frame.round + 1]; i++)
-    if (data.node.verdict[i] === 2) found = i;
+  let found = -1, end = NONE;
+  const first = data.start[frame.round], last = data.start[frame.round + 1];
+  for (let i = first; i < last; i++) if (data.node.verdict[i] === ACCEPTED) end = i - first;
+  for (let i = first; i < last; i++) if (data.node.verdict[i] === 2 && data.node.parent[i] === end) found = i;
   return found;
 }
 

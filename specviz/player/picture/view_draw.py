@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
+from specviz.player.contests import Contest
+from specviz.player.drawn import Draw, draw_at
 from specviz.player.frames import Frame
-from specviz.player.picture.scene import Scene, measure
+from specviz.player.picture.scene import Scene, fitted, measure
 from specviz.player.run import Run
-from specviz.player.seen import Draw, draw_at
 from specviz.player.words import number, trimmed
 
-RULER, TOP = 40.0, 46.0
+RULER, TOP, LANE = 40.0, 46.0, 26.0
 
 
 def height(run: Run, width: float, says: bool = True) -> float:
@@ -29,14 +30,14 @@ def draw(
         scene.text(x, at + 16, f"u on [0, 1] against {against}", 16, "muted", room=width)
         _test(scene, seen.test, x, at + TOP, width)
         at += TOP + RULER + 28
+    for contest in seen.contests:
+        scene.text(x, at + 16, contest.title, 16, "muted", room=width)
+        _contest(scene, contest, x, at + 28, width)
+        at += TOP + RULER + 28
     if seen.pieces:
         scene.text(x, at + 16, seen.title, 16, "muted", room=width)
         _law(scene, run, seen, x, at + TOP, width)
         at += TOP + RULER + 28
-    if seen.race:
-        scene.text(x, at + 16, "arrival in the race of all tokens", 16, "muted", room=width)
-        _race(scene, seen.race, x, at + 30, width)
-        at += 100
     if says or at == y:
         scene.paragraph(x, at + 18, width, seen.says, 16.5, 3)
 
@@ -108,12 +109,23 @@ def _ends(scene: Scene, x: float, y: float, width: float) -> None:
     scene.text(x + width, y + RULER + 17, "1", 13, "muted", anchor="right")
 
 
-def _race(scene: Scene, race: tuple[float, float], x: float, y: float, width: float) -> None:
-    first, second = race
-    whole = second if math.isfinite(second) and second > 0 else 1.0
-    for i, (name, time, colour) in enumerate((("first", first, "p"), ("second", second, "muted"))):
-        top = y + i * 32
-        scene.text(x, top + 15, name, 15)
-        scene.box(x + 72, top, width - 72, 20, fill="panel")
-        share = min(1.0, time / whole) if math.isfinite(time) else 0.0
-        scene.box(x + 72, top, (width - 72) * share, 20, fill=colour)
+def _contest(scene: Scene, contest: Contest, x: float, y: float, width: float) -> None:
+    wide = min(200.0, 0.42 * width)
+    left, room = x + wide + 8, width - wide - 68
+    for i, one in enumerate(contest.lanes[:3]):
+        top = y + i * LANE
+        named = one.text != ""
+        told = fitted(f"{one.mark} {one.text or 'another token'}".strip(), wide, 14.5, named)
+        ink = {"✓": "accepted_ink", "✗": "rejected_ink"}.get(one.mark, "text")
+        scene.text(x, top + 15, told, 14.5, ink if named else "muted", bold=named)
+        after = measure(told, 14.5, bold=named) + 8
+        if wide - after > 36:
+            scene.text(x + after, top + 15, one.role, 12.5, "muted", room=wide - after)
+        scene.box(left, top, room, 18, fill="panel")
+        start, end = left + room * one.start, left + room * one.end
+        if one.look == "open":
+            scene.stripes(start, top, max(end - start, 2.0), 18, "rejected", "rejected_tint")
+        else:
+            fill = {"first": "p", "second": "muted", "lost": "rejected"}[one.look]
+            scene.box(start, top, max(end - start, 2.0), 18, fill=fill)
+        scene.text(x + width, top + 15, one.value, 14.5, anchor="right", room=56)

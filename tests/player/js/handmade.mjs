@@ -8,7 +8,8 @@ const K = 3, M = 2;
 
 /**
  * A run of chains or trees. A round is { nodes: [[word, verdict, p, q, u, parent?]], closing: word,
- * kind }, verdicts 0 never examined, 1 accepted, 2 rejected; kinds 0 plain, 1 correction, 2 bonus.
+ * kind }, a node may go on with [own token, its arrival, the proposal's arrival in the draft's race],
+ * verdicts 0 never examined, 1 accepted, 2 rejected; kinds 0 plain, 1 correction, 2 bonus.
  */
 export function run(rounds, more = {}) {
   const strings = [];
@@ -33,6 +34,10 @@ export function run(rounds, more = {}) {
     u: F.from(of((n) => n[4])),
     overlap: F.from(of((n) => 1 - Math.abs(n[2] - n[3]))),
     q_u: F.from(of(() => 0.5)),
+    q_time: F.from(of((n) => n[8] ?? NaN)),
+    q_second: F.from(of((n) => (n[8] ?? NaN) * 2)),
+    own_time: F.from(of((n) => (n[6] === undefined ? NaN : n[7] ?? 0.1))),
+    own_second: F.from(of((n) => (n[6] === undefined ? NaN : 0.3))),
     top: U.from(wide((n) => [id(n[0]), id("other"), NONE])),
     top_p: F.from(wide((n) => [n[2], 0.9 * (1 - n[2]), 0])),
     top_q: F.from(wide((n) => [n[3], 0.9 * (1 - n[3]), 0])),
@@ -75,7 +80,7 @@ export function run(rounds, more = {}) {
   };
   const header = {
     rounds: rounds.length, nodes: flat.length, strings, pieces: {}, prompt: "Once upon", prompt_length: more.prompt ?? 2,
-    rule: "rejection", rule_label: "rejection (lossless)", judged_by_u: more.judged ?? true, label: "draft_model",
+    rule: more.rule ?? "rejection", rule_label: "rejection (lossless)", judged_by_u: more.judged ?? true, label: "draft model",
     baseline: { seconds: 0.01, measured: false },
   };
   const width = { top: K, top_p: K, top_q: K, top_lo: K, tail_p: 2, tail_q: 2, residual: M, residual_p: M, residual_lo: M, law: M, law_p: M, law_lo: M };

@@ -1,0 +1,108 @@
+// What would follow from another u: the rule's walk over the proposals with the draws on record.
+//
+// Every proposal has its own u and its acceptance probability on record, examined or not; a later
+// sibling's is against what its earlier siblings leave of p, and it is tried only if they were all
+// rejected. So the walk is known to its end; the law that closes it may not be.
+
+import { tokenText } from "./decode.js";
+import { number, quoted } from "./words.js";
+
+/** @typedef {import("./decode.js").Data} Data */
+/** @typedef {import("./frame.js").Frame} Frame */
+/**
+ * @typedef {object} Walk
+ * @property {{ node: number, u: number, a: number, kept: boolean, sibling: boolean }[]} told
+ *   the proposals judged from the one in question on, itself first
+ * @property {"p" | "residual" | "unknown"} law  what the closing token would come from
+ * @property {number} node    after which proposal, or after whose rejection
+ * @property {boolean} same   whether it is the law that did close the round
+ * @property {boolean} placed whether the closing token would stand where it did stand
+ */
+
+/** The first child of a node, or its next sibling: the next index with that parent. */
+function nextOf(data, frame, parent, after) {
+  for (let i = after + 1; i < frame.status.length; i++)
+    if (data.node.parent[frame.first + i] === parent) return i;
+  return -1;
+}
+
+/** Whether a rule walks from verdict to verdict. @param {Data} data */
+export function oneByOne(data) {
+  return data.header.rule !== "block";
+}
+
+/**
+ * @param {Data} data @param {Frame} frame @param {number} u for the proposal in question
+ * @returns {Walk}
+ */
+export function walkAt(data, frame, u) {
+  const told = [], at = (/** @type {string} */ name, /** @type {number} */ i) => data.node[name][frame.first + i];
+  let node = frame.node, up = at("parent", node), sibling = false;
+  /** @type {Walk["law"]} */
+  let law = "p";
+  for (;;) {
+    const a = at("acceptance", node), own = told.length ? at("u", node) : u;
+    if (!(a >= 0 && own >= 0)) {
+      law = "unknown";
+      break;
+    }
+    const kept = own < a;
+    told.push({ node, u: own, a, kept, sibling });
+    if (kept) up = node;
+    sibling = !kept;
+    const next = nextOf(data, frame, up, node);
+    if (next < 0) {
+      law = kept ? "p" : "residual";
+      break;
+    }
+    node = next;
+  }
+  const r = frame.round, depth = data.depth[frame.first + node] + (law === "p" ? 1 : 0);
+  const accepted = data.sums.accepted[r + 1] - data.sums.accepted[r];
+  const last = lastOf(data, frame);
+  return { told, law, node, placed: depth === accepted, same: last.node === node && last.law === law };
+}
+
+/** Where the walk that happened ended. */
+function lastOf(data, frame) {
+  let node = -1;
+  for (let i = 0; i < frame.status.length; i++) if (data.node.verdict[frame.first + i]) node = i;
+  if (node < 0) return { node, law: "p" };
+  return { node, law: data.node.verdict[frame.first + node] === 1 ? "p" : "residual" };
+}
+
+/** The block that would be kept: up to the last proposal that passes. @param {Data} data @param {Frame} frame @param {number} u */
+export function blockAt(data, frame, u) {
+  let kept = 0;
+  for (let i = 0; i < frame.status.length; i++) {
+    const own = i === frame.node ? u : data.node.u[frame.first + i];
+    if (own < data.node.acceptance[frame.first + i]) kept = i + 1;
+  }
+  return kept;
+}
+
+/**
+ * The walk in words, after the verdict in question.
+ * @param {Data} data @param {Frame} frame @param {Walk} walk
+ */
+export function walked(data, frame, walk) {
+  const name = (/** @type {number} */ i) => quoted(tokenText(data, data.node.token[frame.first + i]));
+  const out = walk.told.slice(1).map((one) => {
+    const how = one.sibling ? `Its sibling ${name(one.node)} is tried against what is left of p`
+      : data.isTree ? `The walk descends to ${name(one.node)}` : `Next ${name(one.node)}`;
+    return `${how}: u = ${number(one.u)} ${one.kept ? "<" : "≥"} ${number(one.a)}, ${one.kept ? "kept" : "rejected"}.`;
+  });
+  if (walk.law === "unknown") out.push(`Whether ${name(walk.node)} would be kept is not on record.`);
+  else if (walk.law === "p")
+    out.push(`The closing token would come from p after ${name(walk.node)}${walk.same ? ", as it did." : ", which is not on record."}`);
+  return out.join(" ");
+}
+
+/** What comes after a verdict that did happen, in a tree. @param {Data} data @param {Frame} frame */
+export function goesOn(data, frame) {
+  const row = frame.first + frame.node, kept = data.node.verdict[row] === 1;
+  const next = nextOf(data, frame, kept ? frame.node : data.node.parent[row], frame.node);
+  const name = next < 0 ? "" : quoted(tokenText(data, data.node.token[frame.first + next]));
+  if (kept) return name ? ` The walk descends: ${name} is next.` : " It has no child: p after it closes the round.";
+  return name ? ` Its sibling ${name} is tried next, against what is left of p.` : "";
+}
