@@ -14,11 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from specviz.cli import drafters
 from specviz.cli.output import Output
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 OWN = ("drafter", "verify", "fault", "gamma", "prompt", "save")
-DRAFTERS = ("draft_model", "prompt_lookup", "tree", "early_exit", "medusa", "eagle", "target_only")
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         _check_place(name, where)
     if arguments.json is not None and arguments.json == arguments.html:
         raise ValueError(f"--json and --html are the same file: {arguments.json!r}")
-    report = _recorded(arguments) if arguments.samples is not None else _bundled(arguments)
+    report = _recorded(arguments) if arguments.samples is not None else _own(arguments)
     output.say(str(report))
     if arguments.json:
         _write(arguments.json, report.to_json(indent=1) + "\n")
@@ -43,7 +43,9 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 def _recorded(arguments: argparse.Namespace) -> Any:
     for name in OWN:
         if getattr(arguments, name) is not None:
-            raise ValueError(f"--{name} is for --bundled: recorded samples bring their own")
+            raise ValueError(
+                f"--{name} is for audits of our own loop: recorded samples bring theirs"
+            )
     if arguments.bundled and arguments.target:
         raise ValueError("--bundled and --target name two targets: give one")
     from specviz.lossless import read_jsonl
@@ -58,9 +60,15 @@ def _recorded(arguments: argparse.Namespace) -> Any:
     return audit(records, target=_pair(arguments), **common)
 
 
-def _bundled(arguments: argparse.Namespace) -> Any:
-    if not arguments.bundled:
-        raise ValueError("give --samples FILE (or -) with --target, or --bundled to audit our loop")
+def _own(arguments: argparse.Namespace) -> Any:
+    """Audit our loop: on the bundled models, or on a pair that was named."""
+    if arguments.bundled and arguments.target:
+        raise ValueError("--bundled and --target name two targets: give one")
+    if not arguments.bundled and not arguments.target:
+        raise ValueError(
+            "give --samples FILE (or -) with --target, or --bundled or --target alone to audit "
+            "our loop"
+        )
     if arguments.reference is not None:
         raise ValueError("--reference goes with --samples")
     from specviz.cli.arguments import PROMPT
@@ -71,11 +79,13 @@ def _bundled(arguments: argparse.Namespace) -> Any:
         from specviz.lossless.faults import get_fault
 
         get_fault(arguments.fault)
-    drafter, gamma = _drafter(arguments)
+    asked = arguments.drafter and drafters.parsed(arguments.drafter, arguments.gamma)
+    drafter = drafters.made(*asked, arguments.gamma) if asked else None
     try:
         return audit(
             _pair(arguments), PROMPT if arguments.prompt is None else arguments.prompt,
-            drafter=drafter, gamma=gamma, verify=arguments.verify, fault=arguments.fault,
+            drafter=drafter, gamma=None if asked else arguments.gamma,
+            verify=arguments.verify, fault=arguments.fault,
             path=arguments.save, **_common(arguments),
         )  # fmt: skip
     except AuditError as error:
@@ -93,26 +103,6 @@ def _pair(arguments: argparse.Namespace) -> Any:
     return loading.load(
         arguments.target, draft=arguments.draft, device=arguments.device, dtype=arguments.dtype
     )
-
-
-def _drafter(arguments: argparse.Namespace) -> tuple[Any, Any]:
-    """Return (drafter, gamma): the drafter asked for, or None and its gamma."""
-    name, gamma = arguments.drafter, arguments.gamma
-    if name in (None, "draft_model"):
-        return None, gamma
-    if name not in DRAFTERS:
-        raise ValueError(f"--drafter must be one of {', '.join(DRAFTERS)}, got {name!r}")
-    import specviz as sv
-
-    if name == "target_only":
-        return sv.TargetOnly(), None
-    if name == "prompt_lookup":
-        return sv.PromptLookup(**({} if gamma is None else {"gamma": gamma})), None
-    if name == "early_exit":
-        return sv.EarlyExit(arguments.layer, **({} if gamma is None else {"gamma": gamma})), None
-    if gamma is not None:
-        raise ValueError(f"--gamma does not apply to {name}: its tree decides")
-    return {"tree": sv.Tree, "medusa": sv.Medusa, "eagle": sv.Eagle}[name](), None
 
 
 def _write(where: str, text: str) -> None:
@@ -156,8 +146,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--bundled", action="store_true",
         help="the bundled models; without --samples, our own loop on them is audited",
     )  # fmt: skip
-    command.add_argument("--drafter", help=f"of our loop: {', '.join(DRAFTERS)}")
-    command.add_argument("--layer", type=int, default=4, help="of early_exit (default: 4)")
+    command.add_argument("--drafter", help=f"of our loop: {drafters.KNOWN} (default: draft-model)")
     command.add_argument("--gamma", type=int, help="tokens drafted per round (default: 4)")
     command.add_argument("--verify", help="the rule (default: rejection; greedy at temperature 0)")
     command.add_argument("--fault", metavar="NAME", help="break our loop on purpose")

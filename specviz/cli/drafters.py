@@ -13,6 +13,7 @@ FORMS = (
     "tree:3,2,1",
     "quantized:target",
     "quantized:draft",
+    "target-only",
 )
 WITH_GAMMA = ("draft-model", "prompt-lookup", "early-exit", "eagle", "quantized")
 KNOWN = ", ".join(FORMS)
@@ -30,13 +31,16 @@ def parsed(text: str, gamma: int | None) -> tuple[str, Any]:
     --------
     >>> parsed("early-exit:4", None)
     ('early-exit', 4)
+    >>> parsed("prompt_lookup", 5)
+    ('prompt-lookup', None)
     >>> parsed("tree:3,2", None)
     ('tree', (3, 2))
     """
     name, colon, setting = text.partition(":")
+    name = name.replace("_", "-")
     if gamma is not None and name in {form.partition(":")[0] for form in FORMS} - {*WITH_GAMMA}:
         raise ValueError(f"--gamma {gamma} has no meaning for --drafter {name}: leave it out")
-    if not colon and name in ("draft-model", "prompt-lookup", "medusa", "eagle"):
+    if not colon and name in ("draft-model", "prompt-lookup", "medusa", "eagle", "target-only"):
         return name, None
     if name == "quantized" and setting in ("target", "draft"):
         return name, setting
@@ -64,4 +68,6 @@ def made(name: str, setting: Any, gamma: int | None) -> Any:
         return sv.PromptLookup(8 if gamma is None else gamma)
     if name == "draft-model":
         return sv.DraftModel(4 if gamma is None else gamma)
-    return sv.Eagle(gamma=gamma) if name == "eagle" else sv.Medusa()
+    if name == "eagle":
+        return sv.Eagle(gamma=gamma)
+    return sv.Medusa() if name == "medusa" else sv.TargetOnly()

@@ -101,6 +101,12 @@ def test_our_own_loop(arguments: list[str], code: int, pair: Any, here: Path) ->
     assert main(["audit", "--bundled", "-n", "2000", "--length", "4", *arguments]) == code
 
 
+def test_our_loop_on_a_pair_that_is_named(pair: Any, here: Path) -> None:
+    how = ["audit", "--target", "big", "--draft", "small", "-n", "2000", "--length", "4"]
+    assert main(how) == 0
+    assert main([*how, "--fault", "always_accept", "--gamma", "2"]) == 1
+
+
 def test_our_loops_texts_can_be_kept(pair: Any, here: Path) -> None:
     assert main(["audit", "--bundled", "-n", "1000", "--save", "texts.jsonl"]) == 0
     assert len(Path("texts.jsonl").read_text("utf-8").splitlines()) == 1000
@@ -120,6 +126,8 @@ WRONG = [
     (["--samples", "bad.jsonl", "--target", "x"], "line 1: not JSON"),
     (["--bundled", "--fault", "none"], "fault must be one of"),
     (["--bundled", "--drafter", "nobody"], "--drafter must be one of"),
+    (["--bundled", "--drafter", "early-exit"], "--drafter must be one of"),
+    (["--bundled", "--target", "x"], "name two targets"),
     (["--bundled", "--verify", "hope"], "verify must be one of"),
     (["--bundled", "--reference", "right.jsonl"], "--reference goes with --samples"),
 ]
