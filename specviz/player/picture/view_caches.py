@@ -84,7 +84,7 @@ def _around(run: Run, frame: Frame, slots: list[Slot], most: int) -> list[Slot]:
     """Return as many places as fit, the round's own first of all."""
     spare = len(slots) - most
     first = int(run.round["position"][frame.round])
-    skip = max(0, min(spare, first - slots[0].at - 3)) if slots else 0
+    skip = max(0, min(spare, first - slots[0].at - 1)) if slots else 0
     return slots[skip : skip + most]
 
 
