@@ -31,7 +31,10 @@ def png(report: AuditReport, *, prompt: int | None = None, dark: bool = False) -
     return out.getvalue()
 
 
-def picture(report: AuditReport, *, prompt: int | None = None, themes: bool = False) -> str:
+def picture(
+    report: AuditReport, *, prompt: int | None = None, themes: bool = False,
+    light: bytes | None = None,
+) -> str:  # fmt: skip
     """Return the plots as an HTML element.
 
     Parameters
@@ -42,10 +45,12 @@ def picture(report: AuditReport, *, prompt: int | None = None, themes: bool = Fa
         As in :func:`specviz.figures.audit`.
     themes : bool
         Whether the page may be dark: then a second picture is there for it.
+    light : bytes, optional
+        The picture for light pages, where it is drawn already.
     """
-    light = _data(png(report, prompt=prompt))
+    light = png(report, prompt=prompt) if light is None else light
     words = escape(alternative(audit_data(report, prompt=prompt)))
-    image = f'<img src="{light}" alt="{words}" style="max-width:100%;height:auto">'
+    image = f'<img src="{_data(light)}" alt="{words}" style="max-width:100%;height:auto">'
     if not themes:
         return image
     dark = _data(png(report, prompt=prompt, dark=True))
@@ -69,11 +74,13 @@ def alternative(data: AuditData) -> str:
     return ". ".join(part.replace("\n", ", ") for part in said) + "."
 
 
-def bundle(report: AuditReport) -> dict[str, Any]:
-    """Return what a notebook shows: HTML with the plots, a PNG twin, and plain text."""
-    out: dict[str, Any] = {"text/plain": repr(report), "text/html": report._repr_html_()}
+def bundle(report: AuditReport, words: str) -> dict[str, Any]:
+    """Return what a notebook shows: HTML words with the plots, a PNG twin, and plain text."""
+    out: dict[str, Any] = {"text/plain": repr(report), "text/html": words}
     if report.reports:
-        out["image/png"] = base64.b64encode(png(report)).decode("ascii")
+        light = png(report)  # drawn once, for both
+        out["text/html"] = f"{words}<div>{picture(report, light=light)}</div>"
+        out["image/png"] = base64.b64encode(light).decode("ascii")
     return out
 
 

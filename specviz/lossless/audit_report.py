@@ -211,16 +211,13 @@ class AuditReport:
         return "\n\n".join(["\n".join(head), *tables])
 
     def _repr_html_(self) -> str:
-        if not self.reports:
-            return self._words()
-        from specviz.figures._audit_image import picture
-
-        return f'{self._words()}<div class="sv-audit-plots">{picture(self)}</div>'
+        html: str = self._repr_mimebundle_()["text/html"]
+        return html
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         from specviz.figures._audit_image import bundle
 
-        return bundle(self)
+        return bundle(self, self._words())
 
     def _words(self) -> str:
         """Return verdict, paragraph and tables as HTML, without the plots."""

@@ -41,7 +41,8 @@ def assisted(pair: Any, **generation: Any) -> Function:
         ``assistant_confidence_threshold``, ``assistant_ensemble_weight`` (lossy by design), …
         For different tokenizers ``assistant_tokenizer``, and ``tokenizer`` where it is not the
         pair's. Then the assistant and its tokenizer are copied: ``generate`` changes the head of an
-        assistant in place, and remembers by its tokenizer that it did.
+        assistant in place, and remembers by its tokenizer that it did. (With transformers 5.24.0
+        such sampling is not lossless; notebook 04 shows why.)
 
     Returns
     -------
