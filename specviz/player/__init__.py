@@ -11,6 +11,7 @@ How the parts fit
       ├─ frame.js      frameAt(data, time, step): all there is to see at a step, pure
       ├─ words.js      captions and numbers of a frame, pure
       ├─ view_*.js     one view a file: a pure part (…At(data, frame)) and mount() → update(frame)
+      ├─ contests.js, walk.js      of the draw: what decides without a u; what another u leads to
       ├─ predict.js, controls.js, playback.js      modes, keys and buttons, the clock
       ├─ player.js     puts them together: mountPlayer(el, data, model)
       ├─ race.js       several runs on one clock of measured time
@@ -37,8 +38,8 @@ thread and hands out the packed run so far, a few times a second; the page asks 
 run at mount has ``grown()``, called when there are more rounds.
 
 The same without a browser: ``run.py`` is ``decode.js`` in Python, ``positions.py`` is
-``timeline.js``, ``frames.py`` is ``frame.js``, ``words.py`` and ``seen.py`` are the words and the
-pure halves of the views; ``tests/player/test_frames.py`` compares them frame by frame, so a change
+``timeline.js``, ``frames.py`` is ``frame.js``, ``words.py``, ``seen.py``, ``drawn.py`` and
+``contests.py`` are the words and the pure halves of the views; ``tests/player/test_frames.py`` compares them frame by frame, so a change
 to one side needs the same on the other. ``picture/`` draws a frame as a scene and paints it with
 Pillow (pixels) or matplotlib (vectors): ``still.py`` and ``film.py``, the twin of a widget, and the
 picture of a page for readers without scripts (``without_script.py``). ``race_page.py`` is a page

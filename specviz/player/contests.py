@@ -13,7 +13,7 @@ from specviz.player.run import ACCEPTED, Run
 from specviz.player.words import evidence, number, quoted, trimmed
 
 RACE = 2
-REACH = 3
+REACH, BEHIND = 3, 1.3
 """How far a lane reaches, in arrivals of the runner-up."""
 
 TARGETS = "the target's race: every token runs, the likelier the faster"
@@ -94,15 +94,18 @@ def _race(
 ) -> Contest:
     """Return a race; a proposal is (text, whether it won, its arrival or NaN)."""
     text, same, time = proposal or ("", False, math.nan)
-    reach = min(0.0 if math.isnan(time) else time, REACH * second)
-    end = max(first, second if second < math.inf else first, reach) or 1.0
+    lost = proposal is not None and not same
+    # an arrival that is not on record lies behind the runner-up: room for that
+    unknown = lost and math.isnan(time)
+    reach = BEHIND * second if unknown else min(0.0 if math.isnan(time) else time, REACH * second)
+    end = max(first, second if second < math.inf else first, reach if reach < math.inf else 0.0)
+    end = end or 1.0
 
     def at(moment: float) -> float:
         return min(1.0, moment / end)
 
     role, mark = ("first: the proposal", "✓") if same else ("first", "")
     lanes = [Lane(winner, role, mark, "first", 0.0, at(first), number(first))]
-    lost = proposal is not None and not same
     runner_up = lost and abs(time - second) <= 1e-5 * second
     if second < math.inf:
         told = (text, "second: the proposal", "✗", "lost") if runner_up else ("", "second", "", "")

@@ -11,6 +11,7 @@ main thread per second): the rest of a second is what is left for frames.
 from __future__ import annotations
 
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +51,15 @@ def playing(browser: Any, where: Path, speed: int, size: dict[str, int]) -> str:
     times = page.evaluate(FRAMES, SECONDS)
     after, steps = work(session), opened.step - step
     spent = (times[-1] - times[0]) / 1000
-    gaps = sorted(b - a for a, b in zip(times, times[1:], strict=False))
+    gaps = sorted(b - a for a, b in pairwise(times))
     each = {
         name: (after[name] - before[name]) / spent
         for name in ("TaskDuration", "ScriptDuration", "LayoutDuration", "RecalcStyleDuration")
     }
     page.context.close()
     return (
-        f"{speed:3d} steps/s asked, {steps / spent:5.1f} done: {(len(times) - 1) / spent:5.1f} fps, "
+        f"{speed:3d} steps/s asked, {steps / spent:5.1f} done: "
+        f"{(len(times) - 1) / spent:5.1f} fps, "
         f"99% of frames within {gaps[int(0.99 * len(gaps))]:.0f} ms; main thread busy "
         f"{each['TaskDuration']:.0%} (script {each['ScriptDuration']:.0%}, layout "
         f"{each['LayoutDuration']:.0%}, style {each['RecalcStyleDuration']:.0%})"

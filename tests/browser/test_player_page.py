@@ -13,6 +13,7 @@ from specviz.player.page import embedded, page, policy
 from tests.browser.pages import INKS, Opened, hexadecimal
 from tests.figures.runs import hostile, story
 from tests.player.runs import branching, decoded
+from tests.player.test_frames import coupled, greedy
 
 pytestmark = pytest.mark.browser
 NARROW = {"viewport": {"width": 320, "height": 640}}
@@ -24,11 +25,15 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     runs = {"story": story, "hostile": hostile, "tree": branching, "run": decoded}
     made = {n: sv.to_html(run(), folder / f"{n}.html", guided=True) for n, run in runs.items()}
     made["match"] = sv.to_html(decoded(verify="match"), folder / "match.html", guided=True)
+    made["coupled"] = sv.to_html(coupled(), folder / "coupled.html", guided=True)
+    made["greedy"] = sv.to_html(greedy(), folder / "greedy.html", guided=True)
     made["few"] = sv.to_html(decoded(), folder / "few.html", views=["text", "draw"], height=400)
     return made
 
 
-@pytest.mark.parametrize("name", ["story", "hostile", "tree", "run", "match", "few"])
+@pytest.mark.parametrize(
+    "name", ["story", "hostile", "tree", "run", "match", "coupled", "greedy", "few"]
+)
 def test_it_plays_through_asks_for_nothing_and_fits_a_telephone(
     browser: Any, pages: dict[str, Path], name: str
 ) -> None:
@@ -100,6 +105,65 @@ def test_what_if_is_marked_and_taken_back(browser: Any, pages: dict[str, Path]) 
     assert "rejected" in opened.words(".svp-says")
 
 
+def test_what_if_in_a_tree_says_what_would_follow(browser: Any, pages: dict[str, Path]) -> None:
+    opened = Opened(browser, pages["tree"])
+    opened.press("n")
+    before = opened.words(".svp-says")
+    opened.page.locator(".svp-test .svp-drag").fill("0")
+    assert opened.page.locator(".svp-draw .svp-badge").is_visible()
+    assert opened.page.locator(".svp-tree .svp-badge").is_visible()
+    assert opened.page.locator(".svp-tn[data-would]").count() >= 1
+    assert "What if u were 0?" in opened.words(".svp-says")
+    opened.press("Escape")
+    assert opened.page.locator(".svp-tn[data-would]").count() == 0
+    assert opened.words(".svp-says") == before
+
+
+# How far what is shown reaches beyond the player's own area, and its smallest letters.
+ROOM = """() => {
+  const root = document.querySelector('.svp'), ground = root.querySelector('.svp-bar');
+  const low = ground.getBoundingClientRect().top, wide = root.clientWidth;
+  let over = 0, least = Infinity;
+  for (const one of root.querySelectorAll('.svp-view, .svp-view *')) {
+    if (!one.checkVisibility({opacityProperty: true, visibilityProperty: true})) continue;
+    if (!one.closest('.svp-v-text') && !one.matches('i, .svp-beam')) {
+      const box = one.getBoundingClientRect();
+      if (box.width > 1) over = Math.max(over, box.bottom - low, box.right - wide);
+    }
+    const own = [...one.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+    if (!own || one.closest('.svp-h') || getComputedStyle(one).position === 'absolute') continue;
+    const scale = one instanceof SVGElement ? one.getScreenCTM().a : 1;
+    least = Math.min(least, scale * parseFloat(getComputedStyle(one).fontSize));
+  }
+  return {over, least, scrolls: root.scrollHeight - root.clientHeight};
+}"""
+
+
+@pytest.mark.parametrize("name", ["run", "tree", "match", "coupled", "greedy"])
+def test_a_projector_shows_everything_in_letters_of_20_pixels(
+    browser: Any, pages: dict[str, Path], name: str
+) -> None:
+    opened = Opened(browser, pages[name], viewport={"width": 1920, "height": 1080})
+    assert opened.page.evaluate("document.documentElement.scrollHeight") <= 1080
+    opened.press("f")
+    opened.until(lambda: opened.page.evaluate("document.fullscreenElement !== null"))
+    opened.page.wait_for_timeout(200)
+    for key in ["Home", *["Shift+ArrowRight"] * 4, "n", "n", "b"]:
+        opened.press(key)
+        found = opened.page.evaluate(ROOM)
+        assert found["scrolls"] <= 0 and found["over"] <= 1, (key, found)
+        assert found["least"] >= 20, (key, found)
+
+
+def test_a_small_window_does_scroll_and_has_smaller_letters(
+    browser: Any, pages: dict[str, Path]
+) -> None:
+    """The measure above can fail."""
+    opened = Opened(browser, pages["run"], viewport={"width": 1000, "height": 500})
+    found = opened.page.evaluate(ROOM)
+    assert found["over"] > 1 and found["least"] < 20
+
+
 def test_predict_asks_hides_reveals_and_counts(browser: Any, pages: dict[str, Path]) -> None:
     opened = Opened(browser, pages["story"], "#round=1&node=1")
     opened.press("p")
@@ -130,7 +194,7 @@ def test_search_and_help(browser: Any, pages: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["story", "tree"])
+@pytest.mark.parametrize("name", ["story", "tree", "match", "coupled"])
 def test_every_letter_can_be_read_at_every_phase(
     browser: Any, pages: dict[str, Path], name: str, scheme: str
 ) -> None:

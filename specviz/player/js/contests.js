@@ -15,11 +15,11 @@ import { evidence, number, quoted } from "./words.js";
  * @property {number} from   shares of the lane
  * @property {number} to
  * @property {string} value
- * @typedef {{ title: string, lanes: Lane[] }} Contest
+ * @typedef {{ title: string, lanes: Lane[], of?: string }} Contest
  */
 
 /** How far a lane reaches, in arrivals of the runner-up. */
-const REACH = 3;
+const REACH = 3, BEHIND = 1.3;
 
 /**
  * A race of tokens: who arrived first and when, when the next one did, and the proposal.
@@ -29,7 +29,10 @@ const REACH = 3;
  * @returns {Contest}
  */
 function raceOf(title, winner, first, second, proposal = null) {
-  const end = Math.max(first, second < Infinity ? second : first, Math.min(proposal?.time || 0, REACH * second)) || 1;
+  // an arrival that is not on record lies behind the runner-up: room for that
+  const unknown = proposal && !proposal.same && !(proposal.time >= 0);
+  const reach = unknown ? BEHIND * second : Math.min(proposal?.time || 0, REACH * second);
+  const end = Math.max(first, second < Infinity ? second : first, reach < Infinity ? reach : 0) || 1;
   const at = (/** @type {number} */ time) => Math.min(1, time / end);
   /** @type {Lane[]} */
   const lanes = [{
@@ -82,7 +85,8 @@ export function arrival(data, row) {
 export function draftRace(data, row) {
   if (data.node.q_draw[row] !== 2) return null;
   const text = trimmed(tokenText(data, data.node.token[row]));
-  return raceOf("the draft's race: the same noise, its own speeds q", text, data.node.q_time[row], data.node.q_second[row]);
+  const race = raceOf("the draft's race: the same noise, its own speeds q", text, data.node.q_time[row], data.node.q_second[row]);
+  return { ...race, of: "draft" };
 }
 
 /** The race for a closing token. @param {Data} data @param {number} r */
@@ -166,6 +170,7 @@ export function board() {
     el,
     /** @param {Contest | null} contest */
     update(contest) {
+      setAttr(el, "data-of", contest?.of ?? null);
       show(el, Boolean(contest));
       if (!contest) return;
       setText(title, contest.title);

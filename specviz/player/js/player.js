@@ -19,6 +19,8 @@ import { caption, spoken } from "./words.js";
 
 export const VIEWS = [textView, phaseView, barsView, drawView, cachesView, lanesView, measuresView, treeView];
 
+const SIDE = ["caches", "lanes", "measures"];
+
 /**
  * Build a player inside an element.
  * @param {any} el
@@ -50,7 +52,7 @@ export function buildPlayer(el, data, model, feed = null) {
   const newest = () => time.length - (feed?.running && data.round.nodes[data.rounds - 1] ? 2 : 1);
   const heading = () => state.following && Boolean(feed?.running);
   const root = h("div", {
-    class: `svp svp-${options.theme ?? "auto"}`, tabindex: 0, role: "group",
+    class: `svp svp-player svp-${options.theme ?? "auto"}`, tabindex: 0, role: "group",
     "aria-label": `Player: ${data.header.label}`, "data-lm-suppress-shortcuts": "true",
     "data-testid": "specviz-player",
   });
@@ -163,14 +165,18 @@ export function buildPlayer(el, data, model, feed = null) {
   const wanted = VIEWS.filter((view) =>
     options.views ? options.views.includes(view.name) : view.name !== "tree" || data.isTree);
   const views = wanted.map((view) => view.mount(data, time, player));
-  const stage = h("div", { class: "svp-stage" });
+  // a tree's proposals need no cards where the tree itself is shown
+  const trees = wanted.some((view) => view.name === "tree") && data.isTree;
+  const stage = h("div", { class: `svp-stage${trees ? " svp-trees" : ""}` });
+  // on a wide screen: what decides on the left, what comes of it beside it
+  const main = h("div", { class: "svp-main" }), side = h("div", { class: "svp-side" });
   wanted.forEach((view, i) => {
-    stage.append(h("section", { class: `svp-view svp-v-${view.name}`, "aria-label": view.title }, [
+    const section = h("section", { class: `svp-view svp-v-${view.name}`, "aria-label": view.title }, [
       h("h3", { class: "svp-h", text: view.title }), views[i].el,
-    ]));
-    if (view.name === "text") stage.append(captionBox, predicting.el);
+    ]);
+    (view.name === "text" ? stage : SIDE.includes(view.name) ? side : main).append(section);
   });
-  if (!wanted.some((view) => view.name === "text")) stage.prepend(captionBox, predicting.el);
+  stage.append(captionBox, predicting.el, ...[main, side].filter((part) => part.firstChild));
   const head = h("div", { class: "svp-head1" }, [
     h("b", { text: options.title || data.header.label }), h("span", { text: data.header.rule_label }),
   ]);

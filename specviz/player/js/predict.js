@@ -1,6 +1,7 @@
 // Predict, then reveal: the player stops before each verdict, asks, and keeps score.
 
 import { h, setAttr, setText, show } from "./dom.js";
+import { DECIDES } from "./view_phase.js";
 import { count, evidence, number } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
@@ -70,6 +71,8 @@ export function predictPanel(data, player) {
         const it = evidence(data, frame.first + frame.node);
         said = data.header.judged_by_u
           ? `q = ${it.oneHot ? 1 : number(it.q)}, p = ${number(it.p)}. Kept or rejected?`
+          : data.header.rule === "greedy" ? "Is it the target's most likely token?"
+          : DECIDES[data.header.rule] ? `p = ${number(it.p)}. Is that enough?`
           : `p = ${number(it.p)}. Does the target draw the same token?`;
       } else if (deciding && guess !== undefined) {
         const it = evidence(data, frame.first + frame.node);

@@ -115,7 +115,7 @@ export const barsView = {
           setBar(massOver, 0, seen.overlap);
           setClip(massRest, seen.overlap, 1 - seen.overlap);
           setText(overText, `overlap Σ min(p, q) = ${number(seen.overlap)}`);
-          setText(restText, `residual 1 − overlap = TV = ${number(1 - seen.overlap)}`);
+          setText(restText, `residual mass = TV = ${number(1 - seen.overlap)}`);
         }
       },
     };

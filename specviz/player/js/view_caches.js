@@ -3,6 +3,7 @@
 import { pieceText, tokenText } from "./decode.js";
 import { h, pool, setAttr, setStyle, setText, show, trimmed } from "./dom.js";
 import { cacheAt } from "./frame.js";
+import { count } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -75,7 +76,7 @@ export const cachesView = {
             continue;
           }
           const change = frame.settled && seen.peak > seen.after ? ` (−${seen.peak - seen.after})` : seen.now > seen.before ? ` (+${seen.now - seen.before})` : "";
-          setText(strip.length, `${seen.now} tokens${change}`);
+          setText(strip.length, `${count(seen.now, "token")}${change}`);
           const made = strip.cells(seen.slots.length);
           setStyle(strip.row, "--svp-n", String(Math.min(ACROSS, Math.max(8, seen.slots.length))));
           seen.slots.forEach((slot, i) => {

@@ -109,16 +109,16 @@ function supposed(data, frame, whatIf, test, it, row) {
   const last = frame.first + walk.node, drawn = walk.placed && data.round.closing_draw[frame.round] === 1;
   const rows = walk.same ? withClosing(data, frame, lawRows(data, "node", "residual", last), true) : lawRows(data, "node", "residual", last);
   if (!rows.length) return { test, walk, says: `${asks}? ${first}${kept ? "" : "."} ${follows}`.trim() };
-  const real = drawn ? data.round.closing_u[frame.round] : NaN, v = whatIf.v ?? (drawn ? real : 0.5);
-  const chosen = at(rows, v), law = { rows, v, real, chosen, colour: "r", title: REST };
-  if (last === row && kept === it.kept && whatIf.v === undefined)
+  const real = drawn ? data.round.closing_u[frame.round] : NaN, moved = whatIf.v !== undefined;
+  const v = whatIf.v ?? real, chosen = at(rows, v), law = { rows, v, real, chosen, colour: "r", title: REST };
+  const its = quoted(tokenText(data, data.node.token[last]));
+  if (last === row && kept === it.kept && !moved)
     return { test, law, walk, says: `${asks}? ${token} would still be rejected: nothing else would change.` };
-  const draw = drawn && whatIf.v === undefined ? `the residual's draw is ${number(v)}` : `the residual's draw were ${number(v)}`;
-  if (last === row && !(drawn && whatIf.v === undefined))
-    return { test, law, walk, says: `${asks} and ${draw}? ${first}, and ${name(data, chosen)} would come instead.` };
-  const ends = drawn && whatIf.v === undefined
-    ? `Then ${draw}, and ${name(data, chosen)} would come instead.`
-    : `If ${draw}, ${name(data, chosen)} would come instead.`;
+  if (last === row && moved)
+    return { test, law, walk, says: `${asks} and the residual's draw were ${number(v)}? ${first}, and ${name(data, chosen)} would come instead.` };
+  const ends = moved ? `If the residual's draw were ${number(v)}, ${name(data, chosen)} would come instead.`
+    : drawn ? `The residual's draw there was ${number(v)}: ${name(data, chosen)} would come instead.`
+    : `A token drawn from the residual after ${its} would come instead; the number behind that draw is not on record: drag it.`;
   return { test, law, walk, says: [`${asks}? ${first}${kept ? "" : "."}`, follows, ends].filter(Boolean).join(" ") };
 }
 
@@ -203,7 +203,8 @@ export const drawView = {
     const badge = h("b", { class: "svp-badge", text: "not what happened" });
     const reset = h("button", { type: "button", class: "svp-reset", text: "back to what happened" });
     reset.addEventListener("click", () => player.whatIf(null));
-    const el = h("div", { class: "svp-draw" }, [test, boards[0].el, boards[1].el, law, says, h("div", { class: "svp-wif" }, [badge, reset])]);
+    const unreal = h("div", { class: "svp-wif" }, [badge, reset]);
+    const el = h("div", { class: "svp-draw" }, [test, boards[0].el, boards[1].el, law, unreal, says]);
 
     return {
       el,
@@ -215,7 +216,7 @@ export const drawView = {
         show(test, Boolean(seen.test));
         show(law, Boolean(seen.law));
         boards.forEach((one, i) => one.update(seen.contests?.[i] ?? null));
-        setStyle(badge.parentNode, "visibility", changed ? "visible" : "hidden");
+        show(unreal, changed);
         setText(says, seen.says);
         if (seen.test) {
           const { a, u, real, kept } = seen.test, hidden = Number.isNaN(u);
@@ -246,9 +247,9 @@ function fillLaw(data, seen, parts) {
     setAttr(shown[i].el, "data-on", (seen.chosen && one.token === seen.chosen.token) || null);
     setAttr(shown[i].el, "title", `${trimmed(tokenText(data, one.token))}: ${number(one.p)}`);
   });
-  needles(parts.lawNeedle, parts.lawGhost, seen.v, seen.real ?? seen.v, false);
+  needles(parts.lawNeedle, parts.lawGhost, seen.v, seen.real ?? seen.v, Number.isNaN(seen.v));
   show(parts.lawDrag, seen.colour !== "q");
-  slide(parts.lawDrag, seen.v);
+  slide(parts.lawDrag, Number.isNaN(seen.v) ? 0.5 : seen.v);
 }
 
 function needles(needle, ghost, x, real, hidden) {
@@ -260,7 +261,7 @@ function needles(needle, ghost, x, real, hidden) {
 }
 
 function setBarAt(node, x) {
-  setStyle(node, "left", `${(100 * x).toFixed(2)}%`);
+  setStyle(node, "transform", `translateX(${(100 * x).toFixed(2)}%)`);
 }
 
 function slide(input, x) {

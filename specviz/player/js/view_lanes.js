@@ -2,7 +2,7 @@
 
 import { h, pool, setAttr, setStyle, setText, show } from "./dom.js";
 import { secondsAt } from "./frame.js";
-import { duration } from "./words.js";
+import { count, duration } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -102,9 +102,9 @@ export const lanesView = {
             place(lone[i].el, { at: ((first + i) * each - from) / size, size: each / size });
           }
         }
-        heads.forEach((head) => setStyle(head, "left", `${((100 * (now - from)) / size).toFixed(2)}%`));
-        setText(oursText, `${frame.emitted} tokens in ${duration(now)}`);
-        if (baseline) setText(aloneText, `${Math.floor(now / baseline.seconds)} tokens in the same time`);
+        heads.forEach((head) => setStyle(head, "transform", `translateX(${((100 * (now - from)) / size).toFixed(2)}%)`));
+        setText(oursText, `${count(frame.emitted, "token")} in ${duration(now)}`);
+        if (baseline) setText(aloneText, `${count(Math.floor(now / baseline.seconds), "token")} in the same time`);
         show(alone, Boolean(baseline));
       },
     };

@@ -24,6 +24,9 @@ const SAYS = {
   rollback: ["Roll back", "both caches"],
 };
 
+/** What a rule without a u asks; the others compare with the target's own token. */
+export const DECIDES = { typical: "is p enough?", threshold: "is p enough?" };
+
 function card() {
   const q = h("i", { class: "svp-q" }), p = h("i", { class: "svp-p" });
   const text = h("bdi", { class: "svp-word" });
@@ -45,7 +48,7 @@ export const phaseView = {
     const steps = PHASES.map((phase) =>
       h("div", { class: "svp-step", role: "listitem", "data-phase": phase }, [
         h("b", { text: SAYS[phase][0] }),
-        h("span", { text: data.header.judged_by_u || phase !== "decide" ? SAYS[phase][1] : "same as the target's own?" }),
+        h("span", { text: data.header.judged_by_u || phase !== "decide" ? SAYS[phase][1] : DECIDES[data.header.rule] ?? "the target's own?" }),
       ]),
     );
     const strip = h("div", { class: "svp-strip", role: "list", "aria-label": "Phases of a round" }, steps);

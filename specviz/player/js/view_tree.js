@@ -4,11 +4,12 @@ import { NONE, tokenText } from "./decode.js";
 import { h, setAttr, setText, trimmed } from "./dom.js";
 import { pathTo } from "./frame.js";
 import { GLYPHS } from "./view_phase.js";
+import { oneByOne, walkAt } from "./walk.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
 
-const ACROSS = 112, DOWN = 30, HIGH = 22;
+const ACROSS = 124, DOWN = 25, HIGH = 21, ROOT = 66;
 
 /**
  * Where each proposal of a round stands: leaves below each other, parents beside their middle.
@@ -66,7 +67,8 @@ export const treeView = {
     const tree = h("div", { class: "svp-scroll", tabindex: 0, role: "region", "aria-label": "Tree of proposals" });
     const mask = h("div", { class: "svp-mask" });
     const note = h("div", { class: "svp-sub", text: "In the one pass each proposal sees the text so far, its own ancestors and itself: a row per proposal." });
-    const el = h("div", { class: "svp-tree" }, [tree, h("div", {}, [note, mask])]);
+    const badge = h("b", { class: "svp-badge", text: "not what happened" });
+    const el = h("div", { class: "svp-tree" }, [tree, h("div", { class: "svp-masked" }, [h("div", {}, [badge, note]), mask])]);
     let drawn = -1;
     /** @type {any[]} */
     let nodes = [];
@@ -78,22 +80,22 @@ export const treeView = {
     const build = (/** @type {Frame} */ frame) => {
       const n = data.round.nodes[frame.round];
       const at = layout(data, frame.round);
-      const px = (/** @type {number} */ i) => 4 + at.x[i] * ACROSS, py = (/** @type {number} */ i) => 4 + at.y[i] * DOWN;
-      const width = (at.levels + 1) * ACROSS, height = at.leaves * DOWN + 4;
+      const px = (/** @type {number} */ i) => 4 + (at.x[i] ? ROOT + (at.x[i] - 1) * ACROSS : 0), py = (/** @type {number} */ i) => 4 + at.y[i] * DOWN;
+      const width = ROOT + at.levels * ACROSS - 14, height = at.leaves * DOWN + 4;
       edges = [], nodes = [];
-      const svg = h("svg:svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Tree of ${n} proposals` });
-      const root = h("svg:text", { x: px(n) + 4, y: py(n) + 15, class: "svp-roottext", text: "text so far" });
+      const svg = h("svg:svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Tree of ${n} proposals` });
+      const root = h("svg:text", { x: px(n) + 4, y: py(n) + 15, class: "svp-roottext", text: "text" });
       for (let i = 0; i < n; i++) {
         const parent = data.node.parent[frame.first + i], up = parent === NONE ? n : parent;
-        const x0 = px(up) + ACROSS - 22, x1 = px(i), y0 = py(up) + HIGH / 2, y1 = py(i) + HIGH / 2;
+        const x0 = px(up) + (up === n ? ROOT - 26 : ACROSS - 22), x1 = px(i), y0 = py(up) + HIGH / 2, y1 = py(i) + HIGH / 2;
         const edge = h("svg:path", { d: `M${x0} ${y0}C${x0 + 12} ${y0} ${x1 - 12} ${y1} ${x1} ${y1}`, class: "svp-edge" });
         edges.push(edge);
       }
       svg.append(root, ...edges);
       for (let i = 0; i < n; i++) {
-        const glyph = h("svg:text", { x: px(i) + ACROSS - 30, y: py(i) + 15, class: "svp-tg" });
+        const glyph = h("svg:text", { x: px(i) + ACROSS - 38, y: py(i) + 15, class: "svp-tg" });
         const text = trimmed(tokenText(data, data.node.token[frame.first + i]));
-        const short = text.length > 10 ? text.slice(0, 9) + "…" : text;
+        const short = text.length > 9 ? text.slice(0, 8) + "…" : text;
         const group = h("svg:g", { class: "svp-tn", "data-n": i }, [
           h("svg:title", { text: `${text}: p ${data.node.p[frame.first + i].toPrecision(3)}, q ${data.node.q[frame.first + i].toPrecision(3)}` }),
           h("svg:rect", { x: px(i), y: py(i), width: ACROSS - 22, height: HIGH, rx: 4 }),
@@ -103,6 +105,7 @@ export const treeView = {
         svg.append(group);
       }
       tree.replaceChildren(svg);
+      el.style.setProperty("--svp-leaves", String(at.leaves));
       mask.style.setProperty("--svp-n", String(n));
       rows = maskOf(data, frame).map((row) => row.map((on) => h("i", { "data-on": on })));
       mask.replaceChildren(...rows.flat());
@@ -115,11 +118,16 @@ export const treeView = {
     });
     return {
       el,
-      /** @param {Frame} frame */
-      update(frame) {
+      /** @param {Frame} frame @param {any} state */
+      update(frame, state) {
         if (drawn !== frame.round) build(frame);
         drawn = frame.round;
-        frame.status.forEach((status, i) => {
+        const asked = state.whatIf?.u !== undefined && frame.phase === "decide" && oneByOne(data);
+        const would = new Map(asked ? walkAt(data, frame, state.whatIf.u).told.map((one) => [one.node, one.kept]) : []);
+        setAttr(el, "data-whatif", asked || null);
+        frame.status.forEach((real, i) => {
+          const status = asked && would.has(i) ? (would.get(i) ? "accepted" : "rejected") : real;
+          setAttr(nodes[i].group, "data-would", would.has(i) || null);
           setAttr(nodes[i].group, "data-status", status);
           setAttr(nodes[i].group, "data-focus", i === frame.node || null);
           setText(nodes[i].glyph, GLYPHS[status]);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from specviz.player.contests import Contest
+from specviz.player.contests import DRAFTS, Contest
 from specviz.player.drawn import Draw, draw_at
 from specviz.player.frames import Frame
 from specviz.player.picture.scene import Scene, fitted, measure
@@ -110,6 +110,7 @@ def _ends(scene: Scene, x: float, y: float, width: float) -> None:
 
 
 def _contest(scene: Scene, contest: Contest, x: float, y: float, width: float) -> None:
+    winner = "q" if contest.title == DRAFTS else "p"
     wide = min(200.0, 0.42 * width)
     left, room = x + wide + 8, width - wide - 68
     for i, one in enumerate(contest.lanes[:3]):
@@ -126,6 +127,6 @@ def _contest(scene: Scene, contest: Contest, x: float, y: float, width: float) -
         if one.look == "open":
             scene.stripes(start, top, max(end - start, 2.0), 18, "rejected", "rejected_tint")
         else:
-            fill = {"first": "p", "second": "muted", "lost": "rejected"}[one.look]
+            fill = {"first": winner, "second": "muted", "lost": "rejected"}[one.look]
             scene.box(start, top, max(end - start, 2.0), 18, fill=fill)
         scene.text(x + width, top + 15, one.value, 14.5, anchor="right", room=56)
