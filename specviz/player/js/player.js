@@ -196,8 +196,8 @@ export function buildPlayer(el, data, model, feed = null) {
     setAttr(root, "data-round", frame.round);
     setAttr(root, "data-phase", frame.phase);
     setAttr(root, "data-step", frame.step);
-    // at this pace nobody sees a transition, and each costs a layer of its own
-    setAttr(root, "data-fast", (state.playing && state.speed > 4) || null);
+    // at this pace hardly anybody sees a transition, and each costs a layer of its own
+    setAttr(root, "data-fast", (state.playing && state.speed >= 4) || null);
   }
 
   /** @param {number} step */
