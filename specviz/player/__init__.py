@@ -39,11 +39,11 @@ run at mount has ``grown()``, called when there are more rounds.
 
 The same without a browser: ``run.py`` is ``decode.js`` in Python, ``positions.py`` is
 ``timeline.js``, ``frames.py`` is ``frame.js``, ``words.py``, ``seen.py``, ``drawn.py`` and
-``contests.py`` are the words and the pure halves of the views; ``tests/player/test_frames.py`` compares them frame by frame, so a change
-to one side needs the same on the other. ``picture/`` draws a frame as a scene and paints it with
-Pillow (pixels) or matplotlib (vectors): ``still.py`` and ``film.py``, the twin of a widget, and the
-picture of a page for readers without scripts (``without_script.py``). ``race_page.py`` is a page
-of several runs.
+``contests.py`` are the words and the pure halves of the views; ``tests/player/test_frames.py``
+compares them frame by frame, so a change to one side needs the same on the other. ``picture/``
+draws a frame as a scene and paints it with Pillow (pixels) or matplotlib (vectors): ``still.py``
+and ``film.py``, the twin of a widget, and the picture of a page for readers without scripts
+(``without_script.py``). ``race_page.py`` is a page of several runs.
 
 To add a view, write ``js/view_name.js`` with ``name``, ``title`` and ``mount(data, time, player)``
 and name it in ``VIEWS`` of ``player.js``. To add another widget, write its module and its entry

@@ -122,9 +122,10 @@ def _test_draw(run: Run, frame: Frame) -> Draw:
     if not pieces:
         return Draw(said, test)
     hit = _closing_piece(run, frame, pieces)
+    which = "closing" if run.header["rule"] == "block" else "next"
     token = quoted(run.text(hit.token)) if hit else "a token that is not listed"
     return Draw(
-        f"{said} The next draw will fall on {token}.",
+        f"{said} The {which} draw will fall on {token}.",
         test,
         title=REST,
         colour="r",

@@ -71,7 +71,9 @@ def frame_at(run: Run, step: int) -> Frame:
         if at.phase == "decide" and i == at.node:
             break
     over = at.phase in ("close", "rollback")
-    turned_down = at.phase == "decide" and not run.is_tree and status[at.node] == "rejected"
+    # in a tree a sibling, in a block whoever comes later may still be kept
+    ends = not run.is_tree and run.header["rule"] != "block"
+    turned_down = at.phase == "decide" and ends and status[at.node] == "rejected"
     if over or turned_down:
         status = ["never" if one == "ghost" else one for one in status]
     return Frame(

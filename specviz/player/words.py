@@ -200,7 +200,8 @@ def _judged(run: Run, frame: Frame) -> str:
     else:
         end = f"{draw}, but the block is judged as a whole: {verdict}."
     left = len(frame.status) - 1 - frame.node
-    rest = "" if it.kept or run.is_tree or not left else " Everything after it is discarded."
+    goes_on = run.is_tree or run.header["rule"] == "block"
+    rest = "" if it.kept or goes_on or not left else " Everything after it is discarded."
     return f"{gave}, {chance}. {end}{rest}"
 
 

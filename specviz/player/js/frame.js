@@ -45,7 +45,9 @@ export function frameAt(data, time, step, concealed = false) {
     if (phase === "decide" && i === node) break;
   }
   const over = phase === "close" || phase === "rollback";
-  const decided = over || (phase === "decide" && !hiding && !data.isTree && status[node] === "rejected");
+  // in a tree a sibling, in a block whoever comes later may still be kept
+  const ends = !data.isTree && data.header.rule !== "block";
+  const decided = over || (phase === "decide" && !hiding && ends && status[node] === "rejected");
   if (decided) for (let i = 0; i < n; i++) if (status[i] === "ghost") status[i] = "never";
   if (over) emitted = data.outStart[round + 1];
   return {

@@ -80,7 +80,7 @@ function testDraw(data, frame, whatIf, hint) {
   const v = whatIf?.v ?? real;
   const chosen = moved ? at(rows, v) : rows.find((r) => r.token === data.round.closing[frame.round]) ?? null;
   const law = { rows, v, real, chosen, colour: "r", title: REST };
-  if (!moved) return { test, law, says: `${says} The next draw will fall on ${name(data, chosen)}.` };
+  if (!moved) return { test, law, says: `${says} The ${oneByOne(data) ? "next" : "closing"} draw will fall on ${name(data, chosen)}.` };
   return { test, law, says: `What if the residual's draw were ${number(v)}? ${name(data, chosen)} would come instead.` };
 }
 

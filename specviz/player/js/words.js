@@ -105,7 +105,7 @@ function judged(data, frame) {
   const end = it.kept === below
     ? `${draw}: ${it.kept ? "kept" : "rejected"}.`
     : `${draw}, but the block is judged as a whole: ${it.kept ? "kept" : "rejected"}.`;
-  const rest = it.kept || data.isTree || !left(data, frame) ? "" : " Everything after it is discarded.";
+  const rest = it.kept || data.isTree || data.header.rule === "block" || !left(data, frame) ? "" : " Everything after it is discarded.";
   return `${gave}, ${chance}. ${end}${rest}`;
 }
 

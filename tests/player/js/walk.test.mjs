@@ -78,3 +78,13 @@ test("the tree marks the walk that did not happen", () => {
   view.update(at, { whatIf: null });
   assert.deepEqual(would(), []);
 });
+
+test("in a block one that does not pass is not the end", () => {
+  const nodes = [[" a", 1, 0.4, 0.4, 0.3], [" b", 2, 0.2, 0.4, 0.7], [" c", 2, 0.2, 0.4, 0.8]];
+  const status = (rule) => {
+    const made = run([{ nodes, closing: " d", kind: 1 }], { rule });
+    return frame(made, 1).status.join(" ");
+  };
+  assert.equal(status("block"), "accepted rejected ghost");
+  assert.equal(status("rejection"), "accepted rejected never");
+});
