@@ -128,6 +128,12 @@ class Race(Widget):
             for trace in self.traces
         )
 
+    def picture(self) -> bytes | None:
+        """Return a PNG of the race at its end: names, tokens, passes, times and bars."""
+        from specviz.player.race_still import race_picture
+
+        return race_picture(self.traces, str(self.options.get("theme", "light")))
+
 
 def play(
     trace: Trace,

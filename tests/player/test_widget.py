@@ -100,6 +100,7 @@ def test_a_race_needs_runs_with_times() -> None:
     race = sv.race([decoded(), decoded(gamma=0)])
     assert len(race.data) == 2
     assert "target alone: 60 tokens in 60 target passes" in race.plain_text()
+    assert base64.b64decode(race._repr_mimebundle_()[0]["image/png"]).startswith(b"\x89PNG")
     race.close()
     with pytest.raises(ValueError, match="traces must be 2 to 8 runs, got 1"):
         sv.race([decoded()])
