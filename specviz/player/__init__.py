@@ -43,7 +43,8 @@ The same without a browser: ``run.py`` is ``decode.js`` in Python, ``positions.p
 compares them frame by frame, so a change to one side needs the same on the other. ``picture/``
 draws a frame as a scene and paints it with Pillow (pixels) or matplotlib (vectors): ``still.py``
 and ``film.py``, the twin of a widget, and the picture of a page for readers without scripts
-(``without_script.py``). ``race_page.py`` is a page of several runs, ``race_still.py`` their picture.
+(``without_script.py``). ``race_page.py`` is a page of several runs, ``race_still.py``
+their picture.
 
 To add a view, write ``js/view_name.js`` with ``name``, ``title`` and ``mount(data, time, player)``
 and name it in ``VIEWS`` of ``player.js``. To add another widget, write its module and its entry
