@@ -75,6 +75,13 @@ def match_tree() -> Trace:
     )  # fmt: skip
 
 
+def bushy() -> Trace:
+    """Trees too large to be drawn whole."""
+    return sv.generate(
+        pair(), [2], drafter=sv.Tree([3, 3, 3]), max_new_tokens=8, seed=2, progress=False
+    )
+
+
 def typical() -> Trace:
     with warnings.catch_warnings():  # that it is lossy
         warnings.simplefilter("ignore")
@@ -91,6 +98,7 @@ RUNS = {
     "block": of("block"),
     "match": of("match"),
     "coupled": coupled,
+    "trees of 39": bushy,
     "match in trees": match_tree,
     "greedy": greedy,
     "typical": typical,
@@ -143,7 +151,7 @@ def differences(trace: Trace, frames: list[dict[str, Any]]) -> list[str]:
     for step, theirs in enumerate(frames[: run.steps]):
         frame = frame_at(run, step)
         bars, draw, now = bars_at(run, frame), draw_at(run, frame), measures_at(run, frame)
-        tree = places(run, frame.round)
+        tree = places(run, frame)
         caches = [cache_at(run, frame, which) for which in ("target", "draft")]
         ours = {
             "step": step,
@@ -195,7 +203,12 @@ def differences(trace: Trace, frames: list[dict[str, Any]]) -> list[str]:
                 "speedup": now.speedup,
                 "seconds": now.seconds,
             },
-            "tree": {"x": tree.x, "y": tree.y, "leaves": tree.leaves, "levels": tree.levels},
+            "tree": {
+                "leaves": tree.leaves,
+                "levels": tree.levels,
+                "nodes": [[i, tree.x[i], tree.y[i]] for i in tree.nodes],
+                "folds": [list(one) for one in tree.folds],
+            },
         }
         for name, value in ours.items():
             other = theirs[name]

@@ -1,62 +1,26 @@
 // (h) The tree of proposals with its accepted path, and the attention mask of its one pass.
 
-import { NONE, tokenText } from "./decode.js";
-import { h, setAttr, setText, trimmed } from "./dom.js";
-import { pathTo } from "./frame.js";
+import { tokenText } from "./decode.js";
+import { h, pool, setAttr, setText, show, trimmed } from "./dom.js";
+import { maskPath, MOST_IN_TREE, placesIn, windowAt } from "./tree_window.js";
 import { GLYPHS } from "./view_phase.js";
 import { oneByOne, walkAt } from "./walk.js";
+import { number } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
 
 const ACROSS = 124, DOWN = 25, HIGH = 21, ROOT = 66;
 
-/**
- * Where each proposal of a round stands: leaves below each other, parents beside their middle.
- * @param {Data} data @param {number} round
- * @returns {{ x: number[], y: number[], leaves: number, levels: number, rootY: number }}
- */
-export function layout(data, round) {
-  const first = data.start[round], n = data.round.nodes[round];
-  const children = Array.from({ length: n + 1 }, () => /** @type {number[]} */ ([]));
-  for (let i = 0; i < n; i++) {
-    const parent = data.node.parent[first + i];
-    children[parent === NONE ? n : parent].push(i);
-  }
-  const x = new Array(n + 1).fill(0), y = new Array(n + 1).fill(0);
-  let leaves = 0, levels = 0;
-  // parents come before children, so the deepest are placed by walking in order of drawing
-  const place = (/** @type {number} */ i) => {
-    const stack = [[i, 0]];
-    while (stack.length) {
-      const top = stack[stack.length - 1], [at, next] = top;
-      if (next < children[at].length) {
-        top[1]++;
-        stack.push([children[at][next], 0]);
-        continue;
-      }
-      const own = children[at];
-      x[at] = at === n ? 0 : data.depth[first + at] + 1;
-      levels = Math.max(levels, x[at]);
-      y[at] = own.length ? (y[own[0]] + y[own[own.length - 1]]) / 2 : leaves++;
-      stack.pop();
-    }
-  };
-  place(n);
-  return { x, y, leaves: Math.max(1, leaves), levels, rootY: y[n] };
-}
+/** Rows kept free for a round whose tree does not fit, so that nothing below it moves. */
+const HELD = 22;
 
-/**
- * Row i of the mask: which proposals number i may look at (its ancestors and itself).
- * @param {Data} data @param {Frame} frame
- * @returns {boolean[][]}
- */
-export function maskOf(data, frame) {
-  const n = data.round.nodes[frame.round];
-  return Array.from({ length: n }, (_, i) => {
-    const seen = new Set(pathTo(data, frame, i));
-    return Array.from({ length: n }, (_, j) => seen.has(j));
-  });
+/** A proposal in the tree, made once and moved to where a window has it. */
+function leaf() {
+  const title = h("svg:title"), box = h("svg:rect", { width: ACROSS - 22, height: HIGH, rx: 4 });
+  const text = h("svg:text", { x: 6, y: 15 }), glyph = h("svg:text", { x: ACROSS - 38, y: 15, class: "svp-tg" });
+  const el = h("svg:g", { class: "svp-tn" }, [title, box, text, glyph]);
+  return { el, title, box, text, glyph };
 }
 
 export const treeView = {
@@ -64,51 +28,70 @@ export const treeView = {
   title: "The tree and its attention mask",
   /** @param {Data} data @param {any} time @param {any} player */
   mount(data, time, player) {
-    const tree = h("div", { class: "svp-scroll", tabindex: 0, role: "region", "aria-label": "Tree of proposals" });
-    const mask = h("div", { class: "svp-mask" });
-    const note = h("div", { class: "svp-sub", text: "In the one pass each proposal sees the text so far, its own ancestors and itself: a row per proposal." });
+    const root = h("svg:text", { class: "svp-roottext", text: "text" });
+    const edgeLayer = h("svg:g"), leafLayer = h("svg:g"), foldLayer = h("svg:g");
+    const svg = h("svg:svg", { role: "img" }, [root, edgeLayer, leafLayer, foldLayer]);
+    const tree = h("div", { class: "svp-scroll", tabindex: 0, role: "region", "aria-label": "Tree of proposals" }, [svg]);
+    const ground = h("svg:rect", { class: "svp-maskground" }), cells = h("svg:path", { class: "svp-maskon" });
+    const row = h("svg:rect", { class: "svp-maskrow", x: 0, height: 1, "vector-effect": "non-scaling-stroke" });
+    const mask = h("svg:svg", { class: "svp-mask", role: "img", "aria-label": "Attention mask: a row per proposal" }, [ground, cells, row]);
+    const note = h("div", { class: "svp-sub" });
     const badge = h("b", { class: "svp-badge", text: "not what happened" });
     const el = h("div", { class: "svp-tree" }, [tree, h("div", { class: "svp-masked" }, [h("div", {}, [badge, note]), mask])]);
-    let drawn = -1;
-    /** @type {any[]} */
-    let nodes = [];
-    /** @type {any[]} */
-    let edges = [];
-    /** @type {any[]} */
-    let rows = [];
+    const edges = pool(edgeLayer, () => ({ el: h("svg:path", { class: "svp-edge" }) }));
+    const leaves = pool(leafLayer, leaf);
+    const folds = pool(foldLayer, () => ({ el: h("svg:text", { class: "svp-fold" }) }));
+    setText(note, `In the one pass each proposal sees the text so far, its own ancestors and itself: a row per proposal.${judgedBy(data)}`);
+    let drawn = -1, key = "";
+    /** @type {Map<number, number>} which of the pool shows a proposal */
+    let slot = new Map();
+    /** @type {any[]} the labels of what is folded, and below which proposal */
+    let hung = [];
 
-    const build = (/** @type {Frame} */ frame) => {
+    const masked = (/** @type {Frame} */ frame) => {
       const n = data.round.nodes[frame.round];
-      const at = layout(data, frame.round);
-      const px = (/** @type {number} */ i) => 4 + (at.x[i] ? ROOT + (at.x[i] - 1) * ACROSS : 0), py = (/** @type {number} */ i) => 4 + at.y[i] * DOWN;
-      const width = ROOT + at.levels * ACROSS - 14, height = at.leaves * DOWN + 4;
-      edges = [], nodes = [];
-      const svg = h("svg:svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Tree of ${n} proposals` });
-      const root = h("svg:text", { x: px(n) + 4, y: py(n) + 15, class: "svp-roottext", text: "text" });
-      for (let i = 0; i < n; i++) {
-        const parent = data.node.parent[frame.first + i], up = parent === NONE ? n : parent;
-        const x0 = px(up) + (up === n ? ROOT - 26 : ACROSS - 22), x1 = px(i), y0 = py(up) + HIGH / 2, y1 = py(i) + HIGH / 2;
-        const edge = h("svg:path", { d: `M${x0} ${y0}C${x0 + 12} ${y0} ${x1 - 12} ${y1} ${x1} ${y1}`, class: "svp-edge" });
-        edges.push(edge);
-      }
-      svg.append(root, ...edges);
-      for (let i = 0; i < n; i++) {
-        const glyph = h("svg:text", { x: px(i) + ACROSS - 38, y: py(i) + 15, class: "svp-tg" });
-        const text = trimmed(tokenText(data, data.node.token[frame.first + i]));
-        const short = text.length > 9 ? text.slice(0, 8) + "…" : text;
-        const group = h("svg:g", { class: "svp-tn", "data-n": i }, [
-          h("svg:title", { text: `${text}: p ${data.node.p[frame.first + i].toPrecision(3)}, q ${data.node.q[frame.first + i].toPrecision(3)}` }),
-          h("svg:rect", { x: px(i), y: py(i), width: ACROSS - 22, height: HIGH, rx: 4 }),
-          h("svg:text", { x: px(i) + 6, y: py(i) + 15, text: short }), glyph,
-        ]);
-        nodes.push({ group, glyph });
-        svg.append(group);
-      }
-      tree.replaceChildren(svg);
-      el.style.setProperty("--svp-leaves", String(at.leaves));
-      mask.style.setProperty("--svp-n", String(n));
-      rows = maskOf(data, frame).map((row) => row.map((on) => h("i", { "data-on": on })));
-      mask.replaceChildren(...rows.flat());
+      setAttr(mask, "viewBox", `0 0 ${n || 1} ${n || 1}`);
+      setAttr(mask, "style", `--svp-n: ${n}`);
+      for (const name of ["width", "height"]) setAttr(ground, name, n);
+      setAttr(row, "width", n);
+      setAttr(row, "height", Math.max(1, n / 130));
+      setAttr(cells, "d", maskPath(data, frame));
+    };
+
+    const place = (/** @type {Frame} */ frame, /** @type {any} */ window) => {
+      const n = data.round.nodes[frame.round], at = placesIn(window);
+      const px = (/** @type {number} */ level) => 4 + (level ? ROOT + (level - 1) * ACROSS : 0);
+      const py = (/** @type {number} */ line) => 4 + line * DOWN;
+      const bend = (/** @type {number} */ up, /** @type {number} */ level, /** @type {number} */ line) => {
+        const x0 = px(at.x.get(up)) + (up === window.root ? ROOT - 26 : ACROSS - 22), x1 = px(level);
+        const y0 = py(at.y.get(up)) + HIGH / 2, y1 = py(line) + HIGH / 2;
+        return `M${x0} ${y0}C${x0 + 12} ${y0} ${x1 - 12} ${y1} ${x1} ${y1}`;
+      };
+      const lines = n > MOST_IN_TREE ? Math.max(at.leaves, HELD) : at.leaves;
+      setAttr(svg, "viewBox", `0 0 ${ROOT + at.levels * ACROSS - 14} ${lines * DOWN + 4}`);
+      setAttr(svg, "aria-label", `Tree of ${n} proposals`);
+      setAttr(el, "style", `--svp-leaves: ${lines}`);
+      setAttr(root, "x", px(0) + 4);
+      setAttr(root, "y", py(at.y.get(window.root)) + 15);
+      setText(root, window.root === n ? "text" : "… " + shortened(data, frame, window.root, 4));
+      slot = new Map(at.nodes.map((node, k) => [node, k]));
+      const lined = edges(at.nodes.length + at.folds.length), made = leaves(at.nodes.length), folded = folds(at.folds.length);
+      at.nodes.forEach((node, k) => {
+        const x = px(at.x.get(node)), y = py(at.y.get(node)), one = made[k];
+        setAttr(lined[k].el, "d", bend(at.up.get(node), at.x.get(node), at.y.get(node)));
+        setAttr(one.el, "data-n", node);
+        setAttr(one.el, "transform", `translate(${x} ${y})`);
+        setText(one.text, shortened(data, frame, node, 9));
+      });
+      at.folds.forEach(({ parent, more }, k) => {
+        const level = at.x.get(parent) + 1, line = at.fold.get(parent);
+        const edge = lined[at.nodes.length + k].el;
+        setAttr(edge, "d", bend(parent, level, line));
+        setAttr(folded[k].el, "x", px(level) + 4);
+        setAttr(folded[k].el, "y", py(line) + 15);
+        setText(folded[k].el, `+${more.toLocaleString("en")} more`);
+      });
+      hung = at.folds.map(({ parent }, k) => ({ parent, els: [folded[k].el, lined[at.nodes.length + k].el] }));
     };
     tree.addEventListener("click", (/** @type {any} */ event) => {
       const hit = event.target.closest?.("[data-n]");
@@ -120,21 +103,46 @@ export const treeView = {
       el,
       /** @param {Frame} frame @param {any} state */
       update(frame, state) {
-        if (drawn !== frame.round) build(frame);
+        if (drawn !== frame.round) masked(frame);
         drawn = frame.round;
+        const window = windowAt(data, frame);
+        if (key !== window.key) place(frame, window);
+        key = window.key;
         const asked = state.whatIf?.u !== undefined && frame.phase === "decide" && oneByOne(data);
         const would = new Map(asked ? walkAt(data, frame, state.whatIf.u).told.map((one) => [one.node, one.kept]) : []);
         setAttr(el, "data-whatif", asked || null);
-        frame.status.forEach((real, i) => {
-          const status = asked && would.has(i) ? (would.get(i) ? "accepted" : "rejected") : real;
-          setAttr(nodes[i].group, "data-would", would.has(i) || null);
-          setAttr(nodes[i].group, "data-status", status);
-          setAttr(nodes[i].group, "data-focus", i === frame.node || null);
-          setText(nodes[i].glyph, GLYPHS[status]);
-          setAttr(edges[i], "data-status", status);
-          rows[i].forEach((/** @type {any} */ cell) => setAttr(cell, "data-row", i === frame.node || null));
-        });
+        const lined = edges(slot.size + hung.length), made = leaves(slot.size);
+        for (const { parent, els } of hung)
+          for (const one of els) setAttr(one, "data-status", frame.status[parent] === "hidden" ? "hidden" : "fold");
+        for (const [node, k] of slot) {
+          const status = asked && would.has(node) ? (would.get(node) ? "accepted" : "rejected") : frame.status[node];
+          const one = made[k];
+          setAttr(one.el, "data-would", would.has(node) || null);
+          setAttr(one.el, "data-status", status);
+          setAttr(one.el, "data-focus", node === frame.node || null);
+          setText(one.glyph, GLYPHS[status]);
+          setText(one.title, titled(data, frame, node));
+          setAttr(lined[k].el, "data-status", status);
+        }
+        show(row, frame.node >= 0);
+        if (frame.node >= 0) setAttr(row, "y", frame.node);
       },
     };
   },
 };
+
+/** What the numbers of a tree's cards are: a later sibling's depend on those before it. */
+export function judgedBy(data) {
+  if (!data.isTree || !data.header.judged_by_u) return "";
+  return " The p and q of a proposal are those it is judged by if its earlier siblings are rejected: what they leave.";
+}
+
+function shortened(data, frame, node, most) {
+  const text = trimmed(tokenText(data, data.node.token[frame.first + node]));
+  return text.length > most ? text.slice(0, most - 1) + "…" : text;
+}
+
+function titled(data, frame, node) {
+  const row = frame.first + node, text = trimmed(tokenText(data, data.node.token[row]));
+  return `${text}: p ${frame.seenP ? number(data.node.p[row]) : "?"}, q ${number(data.node.q[row])}`;
+}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+from specviz.player.block import in_blocks
 from specviz.player.contests import DRAFTS, Contest
 from specviz.player.drawn import Draw, draw_at
 from specviz.player.frames import Frame
+from specviz.player.judging import chance
 from specviz.player.picture.scene import Scene, fitted, measure
 from specviz.player.run import Run
 from specviz.player.words import number, trimmed
@@ -26,9 +28,9 @@ def draw(
     seen = draw_at(run, frame)
     at = y
     if seen.test:
-        against = "min(1, p / q)" if run.header["rule"] == "rejection" else "the rule's acceptance"
+        against = "its h" if in_blocks(run) else chance(run)
         scene.text(x, at + 16, f"u on [0, 1] against {against}", 16, "muted", room=width)
-        _test(scene, seen.test, x, at + TOP, width)
+        _test(scene, seen.test, in_blocks(run), x, at + TOP, width)
         at += TOP + RULER + 28
     for contest in seen.contests:
         scene.text(x, at + 16, contest.title, 16, "muted", room=width)
@@ -42,7 +44,9 @@ def draw(
         scene.paragraph(x, at + 18, width, seen.says, 16.5, 3)
 
 
-def _test(scene: Scene, test: tuple[float, float, bool], x: float, y: float, width: float) -> None:
+def _test(
+    scene: Scene, test: tuple[float, float, bool], blocks: bool, x: float, y: float, width: float
+) -> None:
     a, u, kept = test
     if not math.isfinite(a):
         return
@@ -52,15 +56,16 @@ def _test(scene: Scene, test: tuple[float, float, bool], x: float, y: float, wid
     scene.box(x, y + RULER - 8, share, 8, fill="accepted")
     scene.stripes(x + share, y + RULER - 8, width - share, 8, "rejected", "rejected_tint")
     scene.box(x, y, width, RULER, stroke="muted")
-    said = f"kept ✓ below {number(a)}"
+    said = f"passes ✓ below h = {number(a)}" if blocks else f"kept ✓ below {number(a)}"
+    missed = "does not pass ✗" if blocks else "rejected ✗"
     if measure(said, 15) + 16 < share:
         scene.text(x + 9, y + 20, said, 15, "accepted_ink")
-    told = measure("rejected ✗", 15) + 16
+    told = measure(missed, 15) + 16
     if told < width - share:
         # the needle does not stand on the words
         left = width * u > width - told - 14 and told + 8 < width - share
         at, anchor = (x + share + 9, "left") if left else (x + width - 9, "right")
-        scene.text(at, y + 20, "rejected ✗", 15, "rejected_ink", anchor=anchor)
+        scene.text(at, y + 20, missed, 15, "rejected_ink", anchor=anchor)
     _needle(scene, x, y, width, u, f"u = {number(u)} {'✓' if kept else '✗'}")
     _ends(scene, x, y, width)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from specviz.player.block import in_blocks, passes
 from specviz.player.frames import Frame
+from specviz.player.judging import asks, takes_the_place
 from specviz.player.picture.marks import GLYPHS, LOOKS, Look
 from specviz.player.picture.scene import Scene, measure
 from specviz.player.positions import PHASES
@@ -18,7 +20,7 @@ COLOURS = {"draft": "q", "verify": "p", "decide": "accepted", "close": "p", "rol
 def height(run: Run, width: float) -> float:
     """Return how high the view is: rows for the round with most proposals, none for a tree."""
     rows = -(-_cards(run) // _across(run, width))
-    return STRIP + (rows * (CARD + GAP) + 4 if rows else 0)
+    return STRIP + (rows * (_tall(run) + GAP) + 4 if rows else 0)
 
 
 def draw(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float) -> None:
@@ -32,16 +34,16 @@ def draw(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float)
     if frame.phase == "verify":
         rows = -(-_cards(run) // across)
         scene.box(
-            x - 5, top - 5, width + 10, rows * (CARD + GAP) + 2, fill="p_tint", stroke="p",
+            x - 5, top - 5, width + 10, rows * (_tall(run) + GAP) + 2, fill="p_tint", stroke="p",
             width=2, radius=8,
         )  # fmt: skip
     shown = min(len(frame.status), MOST - 1)
     for k in range(shown):
-        place = (x + (k % across) * (wide + GAP), top + (k // across) * (CARD + GAP))
+        place = (x + (k % across) * (wide + GAP), top + (k // across) * (_tall(run) + GAP))
         _card(scene, run, frame, k, *place, wide)
     k = min(shown, _cards(run) - 1)
     if frame.closing != "hidden":
-        place = (x + (k % across) * (wide + GAP), top + (k // across) * (CARD + GAP))
+        place = (x + (k % across) * (wide + GAP), top + (k // across) * (_tall(run) + GAP))
         _closing(scene, run, frame, *place, wide)
     left = len(frame.status) - shown
     if left:
@@ -55,6 +57,11 @@ def _cards(run: Run) -> int:
     return min(MOST, int(run.round["nodes"].max()) + 1)
 
 
+def _tall(run: Run) -> float:
+    """Return how high a card is: a block's has room for its own test."""
+    return CARD + (20 if in_blocks(run) else 0)
+
+
 def _across(run: Run, width: float) -> int:
     fits = max(2, int(width // 118))
     return max(3, min(ACROSS, fits, _cards(run)))
@@ -62,17 +69,16 @@ def _across(run: Run, width: float) -> int:
 
 def _says(run: Run, frame: Frame, phase: str) -> tuple[str, str]:
     kind = run.round["closing_kind"][frame.round]
-    by_u = run.judged_by_u
     if phase == "draft":
         return "Draft", "one by one, from q"
     if phase == "verify":
         return "Verify", "one pass, all at once"
     if phase == "decide":
-        return "Accept?", "u < p / q, one by one" if by_u else "the target's own token?"
+        return "Accept?", asks(run)
     if phase == "rollback":
         return "Roll back", "both caches"
     if kind == 1:
-        return "Resample", "from the residual" if by_u else "the target's own"
+        return "Resample", takes_the_place(run)
     return ("Bonus" if kind == 2 else "Sample"), "from the target's p"
 
 
@@ -97,16 +103,18 @@ def _strip(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: floa
         scene.text(left + 12, y + 43, hint, size, ink, room=wide - 14)
 
 
-def _frame_of(scene: Scene, look: Look, x: float, y: float, wide: float, focus: bool) -> None:
+def _frame_of(
+    scene: Scene, look: Look, x: float, y: float, wide: float, tall: float, focus: bool
+) -> None:
     ground = look.ground or "background"
     if look.dash:
-        scene.box(x, y, wide, CARD, fill=ground, stroke=look.border, width=2, dash=look.dash)
+        scene.box(x, y, wide, tall, fill=ground, stroke=look.border, width=2, dash=look.dash)
     else:
-        scene.box(x, y, wide, CARD, fill=ground, stroke=look.border, width=2, radius=6)
+        scene.box(x, y, wide, tall, fill=ground, stroke=look.border, width=2, radius=6)
     if look.double:
-        scene.box(x + 4, y + 4, wide - 8, CARD - 8, stroke=look.border, width=1, radius=4)
+        scene.box(x + 4, y + 4, wide - 8, tall - 8, stroke=look.border, width=1, radius=4)
     if focus:
-        scene.box(x - 4, y - 4, wide + 8, CARD + 8, stroke="text", width=3, radius=8)
+        scene.box(x - 4, y - 4, wide + 8, tall + 8, stroke="text", width=3, radius=8)
 
 
 def _card(scene: Scene, run: Run, frame: Frame, node: int, x: float, y: float, wide: float) -> None:
@@ -116,7 +124,7 @@ def _card(scene: Scene, run: Run, frame: Frame, node: int, x: float, y: float, w
     it = evidence(run, frame.first + node)
     mark = "cut" if status == "accepted" and not it.emitted else status
     look = LOOKS[mark]
-    _frame_of(scene, look, x, y, wide, node == frame.node)
+    _frame_of(scene, look, x, y, wide, _tall(run), node == frame.node)
     glyph = GLYPHS[mark]
     room = wide - 20 - (24 if glyph else 0)
     bold = mark in ("accepted", "rejected")
@@ -127,6 +135,20 @@ def _card(scene: Scene, run: Run, frame: Frame, node: int, x: float, y: float, w
         scene.text(x + wide - 10, y + 28, glyph, 20, look.glyph_ink, bold=True, anchor="right")
     _mini(scene, x + 10, y + 42, wide - 20, "q", 1.0 if it.one_hot else it.q, True)
     _mini(scene, x + 10, y + 64, wide - 20, "p", it.p, frame.seen_p)
+    said = test_said(run, frame, node)
+    if said:
+        colour = "accepted_ink" if passes(run, frame.first + node) else "rejected_ink"
+        ink = colour if mark in ("accepted", "rejected") else "text"
+        scene.text(x + 10, y + CARD + 10, said, 15, ink, room=wide - 20)
+
+
+def test_said(run: Run, frame: Frame, node: int) -> str:
+    """Return a block's own test at a position, once it is known."""
+    if not in_blocks(run) or frame.phase in ("draft", "verify"):
+        return ""
+    if frame.phase == "decide" and node > frame.node:
+        return ""
+    return "test ✓ passes" if passes(run, frame.first + node) else "test ✗ fails"
 
 
 def _mini(
@@ -144,7 +166,7 @@ def _closing(scene: Scene, run: Run, frame: Frame, x: float, y: float, wide: flo
     r = frame.round
     mark = frame.closing if run.round["closing_emitted"][r] else "cut"
     look = LOOKS[mark]
-    _frame_of(scene, look, x, y, wide, frame.phase == "close")
+    _frame_of(scene, look, x, y, wide, _tall(run), frame.phase == "close")
     text = trimmed(run.text(int(run.round["closing"][r])))
     scene.text(x + 10, y + 28, text, 20, look.ink, bold=mark != "cut", room=wide - 46)
     glyph = GLYPHS[mark]

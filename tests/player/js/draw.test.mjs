@@ -1,15 +1,19 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { before, test } from "node:test";
 import { frameAt } from "../../../specviz/player/js/frame.js";
 import { barsAt, scaleOf } from "../../../specviz/player/js/view_bars.js";
 import { drawAt } from "../../../specviz/player/js/view_draw.js";
 import { slotsAt } from "../../../specviz/player/js/view_caches.js";
 import { blocksIn } from "../../../specviz/player/js/view_lanes.js";
 import { measuresAt } from "../../../specviz/player/js/view_measures.js";
-import { layout, maskOf } from "../../../specviz/player/js/view_tree.js";
+import { maskPath, placesIn, windowAt } from "../../../specviz/player/js/tree_window.js";
 import { pending } from "../../../specviz/player/js/view_text.js";
 import { tokensAt } from "../../../specviz/player/js/race.js";
+import { treeView } from "../../../specviz/player/js/view_tree.js";
+import { install } from "./fakedom.mjs";
 import { run, story, tree } from "./handmade.mjs";
+
+before(install);
 
 const near = (a, b) => assert.ok(Math.abs(a - b) < 1e-6, `${a} is not ${b}`);
 const seen = (made, s, whatIf, hint, concealed = false) => drawAt(made.data, frameAt(made.data, made.time, s, concealed), whatIf, hint);
@@ -104,13 +108,54 @@ test("running measures count what is over", () => {
 });
 
 test("a tree: layout and mask", () => {
-  const { data, time } = tree();
-  const at = layout(data, 0);
+  const { data, time } = tree(), frame = frameAt(data, time, 0);
+  const at = placesIn(windowAt(data, frame));
   assert.equal(at.leaves, 3);
   assert.equal(at.levels, 2);
-  assert.equal(at.y[1], (at.y[3] + at.y[4]) / 2);
-  const mask = maskOf(data, frameAt(data, time, 0));
-  assert.deepEqual(mask.map((row) => row.map(Number).join("")), ["10000", "01000", "10100", "01010", "01001"]);
+  assert.equal(at.y.get(1), (at.y.get(3) + at.y.get(4)) / 2);
+  assert.deepEqual(at.folds, []);
+  const cells = [...maskPath(data, frame).matchAll(/M([\d.]+) ([\d.]+)h([\d.]+)/g)].map((one) => one.slice(1).map(Math.floor).join());
+  assert.deepEqual(cells, ["0,0,0", "1,1,0", "0,2,0", "2,2,0", "1,3,0", "3,3,0", "1,4,0", "4,4,0"]);
+});
+
+/** A tree of so many proposals for each place. */
+function wide(widths) {
+  const nodes = [];
+  let level = [-1];
+  for (const width of widths) {
+    const next = [];
+    for (const parent of level)
+      for (let k = 0; k < width; k++) next.push(nodes.push([` w${k}`, 0, 0.1, 0.1, 0.5, parent]) - 1);
+    level = next;
+  }
+  return run([{ nodes, closing: " d", kind: 1 }]);
+}
+
+test("of a tree of hundreds a window is drawn: every proposal in question is in it, all are counted", () => {
+  for (const widths of [[8, 8, 6], [60], [2, 2, 2, 2, 2, 2, 2], [40, 1, 1]]) {
+    const { data, time } = wide(widths);
+    const n = data.round.nodes[0];
+    for (let step = 0; step < time.length; step++) {
+      const frame = frameAt(data, time, step), at = placesIn(windowAt(data, frame));
+      assert.ok(frame.node < 0 || at.nodes.includes(frame.node));
+      assert.ok(at.nodes.length <= 40 && at.leaves <= 40, `${at.nodes.length} of ${n}`);
+      assert.equal(at.nodes.length + at.folds.reduce((sum, one) => sum + one.more, 0), n);
+      const rows = [...at.y.entries()].filter(([i]) => at.nodes.includes(i)).map(([i, y]) => `${at.x.get(i)} ${y}`);
+      assert.equal(new Set(rows).size, rows.length);
+    }
+  }
+});
+
+test("the tree of a large round is made once, and a step changes little of it", () => {
+  const { data, time } = wide([8, 8, 6]);
+  const view = treeView.mount(data, time, {});
+  const count = (node) => 1 + node.childNodes.reduce((sum, one) => sum + count(one), 0);
+  const writes = (node) => node.writes + node.childNodes.reduce((sum, one) => sum + writes(one), 0);
+  for (let step = 0; step < time.length; step++) view.update(frameAt(data, time, step), {});
+  assert.ok(count(view.el) < 400, `${count(view.el)} elements`);
+  const before = writes(view.el);
+  for (let step = 0; step < time.length; step++) view.update(frameAt(data, time, step), {});
+  assert.ok((writes(view.el) - before) / time.length < 60, `${(writes(view.el) - before) / time.length} changes a step`);
 });
 
 test("what stands behind the text: proposals of a chain, the branch of a tree, nothing when it is over", () => {

@@ -4,12 +4,12 @@ import { readFileSync } from "node:fs";
 import { decode, tokenText } from "../../../specviz/player/js/decode.js";
 import { cacheAt, frameAt, secondsAt } from "../../../specviz/player/js/frame.js";
 import { timeline } from "../../../specviz/player/js/timeline.js";
+import { placesIn, windowAt } from "../../../specviz/player/js/tree_window.js";
 import { barsAt } from "../../../specviz/player/js/view_bars.js";
 import { slotsAt } from "../../../specviz/player/js/view_caches.js";
 import { drawAt } from "../../../specviz/player/js/view_draw.js";
 import { measuresAt } from "../../../specviz/player/js/view_measures.js";
 import { pending } from "../../../specviz/player/js/view_text.js";
-import { layout } from "../../../specviz/player/js/view_tree.js";
 import { caption } from "../../../specviz/player/js/words.js";
 
 const data = decode(readFileSync(process.argv[2]));
@@ -18,7 +18,7 @@ const lines = [];
 for (let step = 0; step < time.length; step++) {
   const frame = frameAt(data, time, step);
   const bars = barsAt(data, frame), draw = drawAt(data, frame);
-  const { x, y, leaves, levels } = layout(data, frame.round);
+  const { nodes, x, y, folds, fold, leaves, levels } = placesIn(windowAt(data, frame));
   lines.push(JSON.stringify({
     step: time.step(frame), round: frame.round, phase: frame.phase, node: frame.node,
     status: frame.status, closing: frame.closing, seen_p: frame.seenP, settled: frame.settled,
@@ -42,7 +42,10 @@ for (let step = 0; step < time.length; step++) {
         lanes.map((one) => [one.text, one.role, one.mark, one.look, one.from, one.to, one.value])]),
     },
     measures: measuresAt(data, frame),
-    tree: { x, y, leaves, levels },
+    tree: {
+      leaves, levels, nodes: nodes.map((i) => [i, x.get(i), y.get(i)]),
+      folds: folds.map(({ parent, more }) => [parent, more, fold.get(parent)]),
+    },
   }));
 }
 process.stdout.write(lines.join("\n"));
