@@ -12,7 +12,7 @@ How the parts fit
       ├─ words.js      captions and numbers of a frame, pure
       ├─ view_*.js     one view a file: a pure part (…At(data, frame)) and mount() → update(frame)
       ├─ contests.js, walk.js      of the draw: what decides without a u; what another u leads to
-      ├─ predict.js, controls.js, playback.js      modes, keys and buttons, the clock
+      ├─ predict.js, controls.js, focus.js, playback.js   modes, keys and buttons, the clock
       ├─ player.js     puts them together: mountPlayer(el, data, model)
       ├─ race.js       several runs on one clock of measured time
       ├─ live.js       a run in progress: its controls, above a player that grows

@@ -186,7 +186,16 @@ def test_search_and_help(browser: Any, pages: dict[str, Path]) -> None:
     assert opened.position == "2 close"
     opened.page.locator(".svp-find").fill("zebra")
     opened.page.keyboard.press("Enter")
-    assert "not in this run" in opened.words(".svp-found")
+    scrub = opened.page.locator(".svp-scrub").bounding_box()["width"]
+    assert "not in this run" in opened.words(".svp-notice")
+    opened.page.keyboard.press("Escape")
+    assert opened.words(".svp-notice") == ""
+    assert opened.page.locator(".svp-scrub").bounding_box()["width"] == scrub
+    opened.press("/")
+    opened.page.keyboard.press("Enter")
+    assert "not in this run" in opened.words(".svp-notice")
+    opened.press("ArrowRight")
+    assert opened.words(".svp-notice") == ""
     opened.press("?")
     assert opened.page.locator(".svp-help").is_visible()
     opened.press("Escape")

@@ -57,6 +57,58 @@ export function command({ key, shiftKey }) {
   }
 }
 
+/** The list of keys that "?" shows. @param {string[][]} keys @param {string} more */
+export function helpList(keys, more) {
+  return h("div", { class: "svp-help", hidden: true, role: "dialog", "aria-label": "Keys" }, [
+    h("b", { text: "Keys" }),
+    h("dl", {}, keys.flatMap(([key, does]) => [h("dt", { text: key }), h("dd", { text: does })])),
+    h("p", { text: more }),
+  ]);
+}
+
+/**
+ * A short message above the bar, which takes no room from it; or an address to copy.
+ * @param {() => void} leave  where the keys go when it closes
+ */
+export function notice(leave) {
+  const said = h("span", { role: "status" });
+  const address = h("input", { type: "text", readonly: true, hidden: true, class: "svp-address", "aria-label": "Link to this position" });
+  const el = h("div", { class: "svp-notice" }, [said, address]);
+  const say = (/** @type {string} */ text) => {
+    show(address, false);
+    setText(said, text);
+  };
+  const hush = () => say("");
+  address.addEventListener("keydown", (/** @type {any} */ event) => {
+    if (event.ctrlKey || event.metaKey) return; // copying
+    event.stopPropagation();
+    if (event.key !== "Escape" && event.key !== "Enter") return;
+    hush();
+    leave();
+  });
+  return {
+    el, say, hush,
+    /**
+     * Copy an address. In a frame, or where copying is not allowed, show it, ready to be copied.
+     * @param {{ href: string, hash: string }} place
+     */
+    offer({ href, hash }) {
+      const text = /^(about|blob|data):/.test(href) ? hash : href;
+      const shown = () => {
+        say("the link:");
+        address.value = text;
+        show(address, true);
+        address.focus({ preventScroll: true });
+        address.select();
+      };
+      if (window.self !== window.top) shown();
+      const copying = navigator.clipboard?.writeText(text);
+      if (copying) copying.then(() => (address.hidden ? say("copied") : setText(said, "copied:")), shown);
+      else shown();
+    },
+  };
+}
+
 /** @param {any} player @param {{ standalone: boolean, length: number }} options */
 export function controls(player, options) {
   const button = (glyph, label, does, extra = {}) => {
@@ -75,16 +127,17 @@ export function controls(player, options) {
     SPEEDS.map((x) => h("option", { value: x, text: `${x}/s` })));
   speed.addEventListener("change", () => player.setSpeed(Number(speed.value)));
   const find = h("input", { type: "search", placeholder: "find a token", "aria-label": "Find a token", class: "svp-find" });
-  const found = h("span", { class: "svp-found", role: "status" });
+  const note = notice(() => player.focus());
   find.addEventListener("keydown", (/** @type {any} */ event) => {
     event.stopPropagation();
-    if (event.key === "Enter") setText(found, player.find(find.value) ? "" : "not in this run");
-    if (event.key === "Escape") player.focus();
+    if (event.key === "Enter") note.say(player.find(find.value) ? "" : "not in this run");
+    if (event.key !== "Escape") return;
+    note.hush();
+    player.focus();
   });
-  find.addEventListener("input", () => setText(found, ""));
+  find.addEventListener("input", () => note.hush());
   const predict = button("predict", "Predict, then reveal (p)", () => player.predict(), { "aria-pressed": "false" });
   const guided = button("captions", "Captions (g)", () => player.guided(), { "aria-pressed": "false" });
-  const copied = h("span", { class: "svp-found", role: "status" });
   const link = button("link", "Copy a link to this position (c)", () => player.link());
   show(link, options.standalone);
   const full = button("full", "Full screen (f)", () => player.full());
@@ -105,23 +158,17 @@ export function controls(player, options) {
       button("+▸", "Next bonus (b)", () => player.jump("bonus", 1), { class: "svp-bonuses" }),
       speed,
     ),
-    group(find, found),
-    group(predict, guided, link, copied, full, help),
+    group(find),
+    group(predict, guided, link, full, help), note.el,
   ]);
-  const list = h("div", { class: "svp-help", hidden: true, role: "dialog", "aria-label": "Keys" }, [
-    h("b", { text: "Keys" }),
-    h("dl", {}, KEYS.flatMap(([key, does]) => [h("dt", { text: key }), h("dd", { text: does })])),
-    h("p", { text: "Click a token, a card or a block to go there. Drag u, or the draw below it, to see what would have happened." }),
-  ]);
+  const list = helpList(KEYS,
+    "Click a token, a card or a block to go there. Drag u, or the draw below it, to see what would have happened.");
   let last = "";
   return {
-    el, list, find,
+    el, list, find, say: note.say, hush: note.hush, offer: note.offer,
     showHelp(on) {
       show(list, on ?? list.hidden);
       if (!list.hidden) list.scrollIntoView?.({ block: "nearest" });
-    },
-    say(text) {
-      setText(copied, text);
     },
     /** There are more steps now. @param {number} length */
     grown(length) {
@@ -134,6 +181,7 @@ export function controls(player, options) {
       const words = `round ${frame.round}, step ${frame.step} of ${options.length - 1}`;
       if (words !== last) {
         last = words;
+        note.hush(); // it was about another step
         setText(where, `round ${frame.round}`);
         scrub.setAttribute("aria-valuetext", words);
       }

@@ -3,6 +3,7 @@
 import { decode, unzip } from "./decode.js";
 import { controls, command } from "./controls.js";
 import { h, setAttr, setText, show } from "./dom.js";
+import { afterPointer, keepingFocus } from "./focus.js";
 import { frameAt } from "./frame.js";
 import { playback, SPEEDS } from "./playback.js";
 import { predictPanel, scorebook } from "./predict.js";
@@ -138,7 +139,7 @@ export function buildPlayer(el, data, model, feed = null) {
       if (step >= 0) player.go(step);
       return step >= 0;
     },
-    focus: () => root.focus(),
+    focus: () => root.focus({ preventScroll: true }),
     full() {
       const whole = feed?.full ?? root;
       const done = document.fullscreenElement ? document.exitFullscreen() : whole.requestFullscreen?.();
@@ -147,14 +148,13 @@ export function buildPlayer(el, data, model, feed = null) {
     help: (on) => bar.showHelp(on),
     escape() {
       bar.showHelp(false);
+      bar.hush();
       player.whatIf(null);
     },
     link() {
       if (!options.standalone) return;
       location.hash = toHash(time.at(state.step));
-      const copied = navigator.clipboard?.writeText(location.href);
-      if (!copied) return bar.say("the address above has it");
-      copied.then(() => bar.say("copied"), () => bar.say("the address above has it"));
+      bar.offer(location);
     },
   };
 
@@ -183,7 +183,9 @@ export function buildPlayer(el, data, model, feed = null) {
   root.append(head, stage, bar.list, bar.el, live);
   el.append(root);
 
-  function draw() {
+  const draw = () => keepingFocus(root, update);
+
+  function update() {
     const asks = state.predict && book.asks(frameAt(data, time, state.step));
     const frame = frameAt(data, time, state.step, asks);
     player.frame = frame;
@@ -250,7 +252,7 @@ export function buildPlayer(el, data, model, feed = null) {
   listen(root, "keydown", (/** @type {any} */ event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const tag = event.target.tagName, kind = event.target.type;
-    if (kind === "search" || tag === "SELECT") return event.stopPropagation();
+    if (kind === "search" || kind === "text" || tag === "SELECT") return event.stopPropagation();
     if (tag === "BUTTON" && (event.key === " " || event.key === "Enter")) return event.stopPropagation();
     if (kind === "range" && !event.target.classList.contains("svp-scrub") && /^(Arrow|Home|End|Page)/.test(event.key))
       return event.stopPropagation();
@@ -261,6 +263,7 @@ export function buildPlayer(el, data, model, feed = null) {
     if (asked[0] === "find") return bar.find.focus();
     player[asked[0]](...asked.slice(1));
   });
+  afterPointer(root, off.signal);
   const fromKernel = () => {
     const step = model.get("step");
     if (Number.isInteger(step) && step !== state.step) player.go(step);

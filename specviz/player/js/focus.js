@@ -1,0 +1,63 @@
+// Where the keyboard goes: what has focus may hide, and a page may have only one player to mean.
+
+/** What has focus inside an element, or null. @param {any} root */
+export function focused(root) {
+  const active = root.getRootNode().activeElement;
+  return active && root.contains(active) ? active : null;
+}
+
+/** Whether an element can no longer have focus. @param {any} one */
+export function lost(one) {
+  return !one.isConnected || Boolean(one.disabled) || one.checkVisibility?.() === false;
+}
+
+/**
+ * Do something that may hide or disable what has focus: then the root has it, and its keys go on.
+ * @param {any} root @param {() => void} does
+ */
+export function keepingFocus(root, does) {
+  const held = focused(root);
+  does();
+  if (held && held !== root && lost(held)) root.focus({ preventScroll: true });
+}
+
+/**
+ * After a mouse or a finger moved a slider or chose from a list, the keys are the root's again;
+ * who moved it with keys stays on it.
+ * @param {any} root @param {AbortSignal} signal
+ */
+export function afterPointer(root, signal) {
+  let one = /** @type {any} */ (null), pressed = false;
+  const back = () => root.focus({ preventScroll: true });
+  root.addEventListener("pointerdown", (event) => {
+    pressed = true;
+    one = event.target.type === "range" ? event.target : null;
+  }, { signal });
+  window.addEventListener("keydown", () => (pressed = false), { signal, capture: true });
+  root.addEventListener("change", (event) => {
+    if (pressed && event.target.tagName === "SELECT") back();
+  }, { signal });
+  for (const ends of ["pointerup", "pointercancel"])
+    window.addEventListener(ends, () => {
+      if (one) setTimeout(back); // after what the slider itself does at the end
+      one = null;
+    }, { signal, capture: true });
+}
+
+/**
+ * On a page of one player, keys pressed where nothing has focus are meant for it. The page is
+ * otherwise as ever: what the player has no use for goes on to the page.
+ * @param {Document} page
+ */
+export function keysToTheOnly(page) {
+  page.addEventListener("keydown", (event) => {
+    if (event.target !== page.body && event.target !== page.documentElement) return;
+    const roots = page.querySelectorAll(".svp-player, .svp-race");
+    if (roots.length !== 1 || event.defaultPrevented) return;
+    const { key, code, shiftKey, ctrlKey, metaKey, altKey, repeat } = event;
+    const same = { key, code, shiftKey, ctrlKey, metaKey, altKey, repeat, bubbles: true, cancelable: true };
+    if (roots[0].dispatchEvent(new KeyboardEvent("keydown", same))) return; // of no use to it
+    event.preventDefault();
+    if (!focused(roots[0])) roots[0].focus({ preventScroll: true });
+  });
+}
