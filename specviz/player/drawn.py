@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from specviz.player.block import in_blocks
 from specviz.player.columns import NONE
 from specviz.player.contests import (
     RACE,
@@ -17,8 +18,9 @@ from specviz.player.contests import (
     verdict_of,
 )
 from specviz.player.frames import Frame
+from specviz.player.judging import about_to
 from specviz.player.run import ACCEPTED, Run
-from specviz.player.words import evidence, number, quoted, rejected_row
+from specviz.player.words import evidence, number, quoted, rejected_row, tested_in_block
 
 REST = "residual, laid end to end: the token that comes instead"
 OWN_DRAW = "how the proposal came: the draft's own draw from q"
@@ -65,14 +67,7 @@ def draw_at(run: Run, frame: Frame) -> Draw:
     if frame.phase == "draft":
         return _draft_draw(run, frame)
     if frame.phase == "verify":
-        if not frame.status:
-            return Draw("Next, the target draws a token from its own law.")
-        if not run.judged_by_u:
-            return Draw("Next, every proposal is compared with the target's own token there.")
-        return Draw(
-            "Next, every proposal x gets its own uniform draw u: it is kept if "
-            "u < min(1, p(x) / q(x))."
-        )
+        return Draw(about_to(run, proposed=bool(frame.status)))
     return _test_draw(run, frame) if frame.phase == "decide" else _closing_draw(run, frame)
 
 
@@ -107,22 +102,24 @@ def _test_draw(run: Run, frame: Frame) -> Draw:
     it = evidence(run, row)
     if not run.judged_by_u:
         return _contested(run, row)
-    test, below = (it.a, it.u, it.kept), it.u < it.a
+    blocks, below = in_blocks(run), it.u < it.a
+    # a block's position passes or not; what is kept the last of them decides
+    test = (it.a, it.u, below if blocks else it.kept)
     fell = "falls" if below else "does not fall"
-    end = "" if it.kept == below else ", but the block is judged as a whole"
     verdict = "kept" if it.kept else "rejected"
-    said = f"u = {number(it.u)} {fell} below {number(it.a)}{end}: {verdict}."
-    closes = run.round["closing_kind"][frame.round] == 1 and rejected_row(run, frame) == row
-    if it.kept or not closes:
+    said = f"u = {number(it.u)} {fell} below {number(it.a)}: {verdict}."
+    ends = rejected_row(run, frame) == row
+    if blocks:
+        said, ends = tested_in_block(run, frame), frame.node == len(frame.status) - 1
+    if it.kept or not (ends and run.round["closing_kind"][frame.round] == 1):
         return Draw(said + (_goes_on(run, frame) if run.is_tree else ""), test)
     # under block verification a share of p goes into the residual: the law is the round's own
-    table, name, at = ("round", "law", frame.round) if run.header["rule"] == "block" else (
-        "node", "residual", row)  # fmt: skip
+    table, name, at = ("round", "law", frame.round) if blocks else ("node", "residual", row)
     pieces = _with_closing(run, frame, law_pieces(run, table, name, at))
     if not pieces:
         return Draw(said, test)
     hit = _closing_piece(run, frame, pieces)
-    which = "closing" if run.header["rule"] == "block" else "next"
+    which = "closing" if blocks else "next"
     token = quoted(run.text(hit.token)) if hit else "a token that is not listed"
     return Draw(
         f"{said} The {which} draw will fall on {token}.",
@@ -172,7 +169,8 @@ def _closing_draw(run: Run, frame: Frame) -> Draw:
             contests=[closing_race(run, r)],
         )
     pieces = _with_closing(run, frame, law_pieces(run, "round", "law", r))
-    v, residual = float(run.round["closing_u"][r]), run.round["closing_kind"][r] == 1
+    v = float(run.round["closing_u"][r])
+    residual = run.round["closing_kind"][r] == 1 and run.judged_by_u
     return Draw(
         f"The draw {number(v)} falls on {token}.",
         title="residual, laid end to end" if residual else "target p, laid end to end",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from specviz.player.block import in_blocks, settled
 from specviz.player.columns import NONE
 from specviz.player.positions import examined, position_at
 from specviz.player.run import ACCEPTED, KINDS, Run
@@ -64,16 +65,22 @@ def frame_at(run: Run, step: int) -> Frame:
     emitted = int(run.out_start[at.round])
     if at.phase == "draft":
         status[at.node + 1 :] = ["hidden"] * (n - 1 - at.node)
-    for i in [] if at.phase in ("draft", "verify") else examined(run, at.round):
+    blocks = in_blocks(run) and at.phase == "decide"
+    if blocks:
+        status = settled(run, at.round, at.node)
+        emitted += sum(
+            one == "accepted" and run.node["emitted"][first + i] == 1
+            for i, one in enumerate(status)
+        )
+    for i in [] if at.phase in ("draft", "verify") or blocks else examined(run, at.round):
         kept = run.node["verdict"][first + i] == ACCEPTED
         status[i] = "accepted" if kept else "rejected"
         emitted += int(kept and run.node["emitted"][first + i] == 1)
         if at.phase == "decide" and i == at.node:
             break
     over = at.phase in ("close", "rollback")
-    # in a tree a sibling, in a block whoever comes later may still be kept
-    ends = not run.is_tree and run.header["rule"] != "block"
-    turned_down = at.phase == "decide" and ends and status[at.node] == "rejected"
+    # in a tree a sibling may still be kept
+    turned_down = at.phase == "decide" and not run.is_tree and status[at.node] == "rejected"
     if over or turned_down:
         status = ["never" if one == "ghost" else one for one in status]
     return Frame(

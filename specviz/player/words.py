@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from specviz.player.block import in_blocks, kept_of, passes
 from specviz.player.columns import NONE
 from specviz.player.frames import Frame, seconds_at
+from specviz.player.judging import looks_at_p
 from specviz.player.run import ACCEPTED, REJECTED, Run
 
 LONGEST_QUOTE = 32
@@ -192,24 +194,50 @@ def _judged(run: Run, frame: Frame) -> str:
         gave = f"The draft proposed {token} outright (q = 1), {who} gives it {number(it.p)}"
     else:
         gave = f"The draft gave {token} {number(it.q)}, {who} {number(it.p)}"
+    if in_blocks(run):
+        return f"{gave}. {tested_in_block(run, frame)}"
     always = it.a >= 1
     chance = "so it is always kept" if always else f"so it is kept with probability {number(it.a)}"
     draw, verdict = f"The draw was u = {number(it.u)}", "kept" if it.kept else "rejected"
-    if it.kept == (it.u < it.a):
-        end = f"{draw}: {verdict}."
-    else:
-        end = f"{draw}, but the block is judged as a whole: {verdict}."
     left = len(frame.status) - 1 - frame.node
-    goes_on = run.is_tree or run.header["rule"] == "block"
-    rest = "" if it.kept or goes_on or not left else " Everything after it is discarded."
-    return f"{gave}, {chance}. {end}{rest}"
+    rest = "" if it.kept or run.is_tree or not left else " Everything after it is discarded."
+    return f"{gave}, {chance}. {draw}: {verdict}.{rest}"
+
+
+def tested_in_block(run: Run, frame: Frame) -> str:
+    """Return a block's test at a position, and what is settled by then."""
+    row, n = frame.first + frame.node, len(frame.status)
+    passed = passes(run, row)
+    u, h = number(float(run.node["u"][row])), number(float(run.node["acceptance"][row]))
+    falls = "falls below" if passed else "does not fall below"
+    says = "passes" if passed else "does not pass"
+    test = f"Test {frame.node + 1} of {n}: u = {u} {falls} h = {h}, it {says}."
+    return f"{test} {_settled_in_block(run, frame, passed)}"
+
+
+def _settled_in_block(run: Run, frame: Frame, passed: bool) -> str:
+    n = len(frame.status)
+    if frame.node < n - 1:
+        if passed:
+            return "Everything up to it is kept; a later one that passes keeps more."
+        return "That does not settle it: the last position that passes decides."
+    if passed:
+        return "It is kept." if n == 1 else "It is the last one, so the whole block is kept."
+    kept = kept_of(run, frame.round)
+    if not kept:
+        return "It is rejected." if n == 1 else "No position passes: the whole block is rejected."
+    last = quoted(run.text(int(run.node["token"][frame.first + kept - 1])))
+    return (
+        f"The last that passes is position {kept} ({last}): everything up to it is kept, "
+        "the rest is rejected."
+    )
 
 
 def _by_token(run: Run, it: Evidence, token: str) -> str:
     rule = run.header["rule"]
     # a race is run over p itself, also for a later sibling
     gives = number(it.a if rule in ("match", "coupled") else it.p)
-    if rule in ("typical", "threshold"):
+    if looks_at_p(run):
         enough = "enough: kept" if it.kept else "too little: rejected"
         return f"The draft proposed {token}; the target gives it {gives}, which is {enough}."
     if it.kept:
@@ -248,6 +276,11 @@ def _closed(run: Run, frame: Frame) -> str:
         return (
             f"In its place one token is drawn from what the kept block leaves of p, less q: "
             f"{token}, which has probability {p} there."
+        )
+    if looks_at_p(run):
+        return (
+            f"In its place one token is drawn from the target's own law: {token}, "
+            f"which has probability {p} there."
         )
     if not run.judged_by_u:
         return f"The target's own token takes the place: {token}."

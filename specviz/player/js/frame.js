@@ -1,5 +1,6 @@
 // What there is to see at a step: everything that the views draw, and nothing else.
 
+import { inBlocks, settleBlock } from "./block.js";
 import { ACCEPTED, KINDS } from "./decode.js";
 
 /** @typedef {import("./decode.js").Data} Data */
@@ -34,7 +35,12 @@ export function frameAt(data, time, step, concealed = false) {
   const judged = phase === "draft" || phase === "verify" ? [] : time.examined(round);
   const hiding = concealed && phase === "decide";
   if (phase === "draft") for (let i = node + 1; i < n; i++) status[i] = "hidden";
-  for (const i of judged) {
+  const blocks = inBlocks(data) && phase === "decide";
+  if (blocks) {
+    settleBlock(data, first, hiding ? node - 1 : node, n - 1, status);
+    if (hiding) status[node] = "asked";
+    for (let i = 0; i < n; i++) if (status[i] === "accepted" && data.node.emitted[first + i]) emitted++;
+  } else for (const i of judged) {
     if (phase === "decide" && i === node && hiding) {
       status[i] = "asked";
       break;
@@ -45,9 +51,8 @@ export function frameAt(data, time, step, concealed = false) {
     if (phase === "decide" && i === node) break;
   }
   const over = phase === "close" || phase === "rollback";
-  // in a tree a sibling, in a block whoever comes later may still be kept
-  const ends = !data.isTree && data.header.rule !== "block";
-  const decided = over || (phase === "decide" && !hiding && ends && status[node] === "rejected");
+  // in a tree a sibling may still be kept
+  const decided = over || (phase === "decide" && !hiding && !data.isTree && status[node] === "rejected");
   if (decided) for (let i = 0; i < n; i++) if (status[i] === "ghost") status[i] = "never";
   if (over) emitted = data.outStart[round + 1];
   return {

@@ -1,11 +1,18 @@
 // Predict, then reveal: the player stops before each verdict, asks, and keeps score.
 
 import { h, setAttr, setText, show } from "./dom.js";
-import { DECIDES } from "./view_phase.js";
+import { inBlocks, passes } from "./block.js";
+import { looksAtP } from "./judging.js";
 import { count, evidence, number } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
+
+/** What there is to guess: the verdict; of a block's position whether its own test passes. @param {Data} data @param {Frame} frame */
+export function answerAt(data, frame) {
+  const row = frame.first + frame.node;
+  return inBlocks(data) ? passes(data, row) : evidence(data, row).kept;
+}
 
 /**
  * What was guessed so far. `best` is what always naming the likelier verdict would get on average.
@@ -25,7 +32,7 @@ export function scorebook(data) {
       if (guess === null) return;
       const it = evidence(data, frame.first + frame.node);
       asked++;
-      if (guess === it.kept) right++;
+      if (guess === answerAt(data, frame)) right++;
       const a = Math.min(1, it.a);
       best += Math.max(a, 1 - a);
     },
@@ -44,8 +51,8 @@ export function scorebook(data) {
  */
 export function predictPanel(data, player) {
   const question = h("b", { class: "svp-q1" });
-  const kept = h("button", { type: "button", text: "✓ kept (k)" });
-  const rejected = h("button", { type: "button", text: "✗ rejected (x)" });
+  const kept = h("button", { type: "button", text: inBlocks(data) ? "✓ passes (k)" : "✓ kept (k)" });
+  const rejected = h("button", { type: "button", text: inBlocks(data) ? "✗ does not (x)" : "✗ rejected (x)" });
   const hint = h("button", { type: "button", text: "show u (u)" });
   const reveal = h("button", { type: "button", text: "reveal (space)" });
   const score = h("span", { class: "svp-score" });
@@ -69,15 +76,18 @@ export function predictPanel(data, player) {
       let mark = null;
       if (frame.concealed) {
         const it = evidence(data, frame.first + frame.node);
-        said = data.header.judged_by_u
+        said = inBlocks(data)
+          ? `Test ${frame.node + 1} of ${frame.status.length}: q = ${it.oneHot ? 1 : number(it.q)}, p = ${number(it.p)}. Does it pass?`
+          : data.header.judged_by_u
           ? `q = ${it.oneHot ? 1 : number(it.q)}, p = ${number(it.p)}. Kept or rejected?`
           : data.header.rule === "greedy" ? "Is it the target's most likely token?"
-          : DECIDES[data.header.rule] ? `p = ${number(it.p)}. Is that enough?`
+          : looksAtP(data) ? `p = ${number(it.p)}. Is that enough?`
           : `p = ${number(it.p)}. Does the target draw the same token?`;
       } else if (deciding && guess !== undefined) {
-        const it = evidence(data, frame.first + frame.node);
-        mark = guess === null ? null : guess === it.kept ? "right" : "wrong";
-        said = `${guess === null ? "" : guess === it.kept ? "Right: " : "Not this time: "}${it.kept ? "kept" : "rejected"}.`;
+        const yes = answerAt(data, frame);
+        mark = guess === null ? null : guess === yes ? "right" : "wrong";
+        const was = inBlocks(data) ? (yes ? "it passes" : "it does not pass") : yes ? "kept" : "rejected";
+        said = `${guess === null ? "" : guess === yes ? "Right: " : "Not this time: "}${was}.`;
       }
       setText(question, said);
       setAttr(el, "data-mark", mark);

@@ -5,8 +5,9 @@
 import { board, closingRace, draftRace, targetRace, topTwo, verdictOf } from "./contests.js";
 import { NONE, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setStyle, setText, show, trimmed } from "./dom.js";
-import { blockAt, goesOn, oneByOne, walkAt, walked } from "./walk.js";
-import { evidence, lawRows, number, quoted, rejectedRow } from "./words.js";
+import { aboutTo, chanceOf } from "./judging.js";
+import { blockSaid, goesOn, oneByOne, walkAt, walked } from "./walk.js";
+import { evidence, lawRows, number, quoted, rejectedRow, testedInBlock } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -22,16 +23,10 @@ import { evidence, lawRows, number, quoted, rejectedRow } from "./words.js";
 export function drawAt(data, frame, whatIf = null, hint = false) {
   if (frame.phase === "draft") return draftDraw(data, frame);
   if (frame.phase === "verify")
-    return { says: WAIT[frame.status.length ? (data.header.judged_by_u ? 0 : 2) : 1] };
+    return { says: aboutTo(data, frame.status.length > 0) };
   if (frame.phase === "decide") return testDraw(data, frame, whatIf, hint);
   return closingDraw(data, frame, whatIf);
 }
-
-const WAIT = [
-  "Next, every proposal x gets its own uniform draw u: it is kept if u < min(1, p(x) / q(x)).",
-  "Next, the target draws a token from its own law.",
-  "Next, every proposal is compared with the target's own token there.",
-];
 
 function draftDraw(data, frame) {
   const row = frame.first + frame.node, it = evidence(data, row);
@@ -64,15 +59,15 @@ function testDraw(data, frame, whatIf, hint) {
   if (!data.header.judged_by_u) return contested(data, frame, row);
   const u = whatIf?.u ?? it.u;
   const changed = whatIf?.u !== undefined;
-  const kept = changed ? u < it.a : it.kept;
+  // a block's position passes or not; what is kept the last of them decides
+  const kept = changed || !oneByOne(data) ? u < it.a : it.kept;
   const test = { a: it.a, u: frame.concealed ? NaN : u, real: frame.concealed ? NaN : it.u, kept, changed };
   if (frame.concealed)
-    return { test: { ...test, a: NaN }, says: hint ? `The draw is u = ${number(it.u)}. Is it below min(1, p / q)?` : "What the draw was is hidden." };
+    return { test: { ...test, a: NaN }, says: hint ? `The draw is u = ${number(it.u)}. Is it below ${oneByOne(data) ? chanceOf(data) : "h"}?` : "What the draw was is hidden." };
   if (changed) return supposed(data, frame, whatIf, test, it, row);
-  const end = it.kept === it.u < it.a ? "" : ", but the block is judged as a whole";
-  const fell = it.u < it.a ? `u = ${number(u)} falls below ${number(it.a)}` : `u = ${number(u)} does not fall below ${number(it.a)}`;
-  const says = `${fell}${end}: ${it.kept ? "kept" : "rejected"}.`;
-  const mine = data.round.closing_kind[frame.round] === 1 && rejectedRow(data, frame) === row;
+  const fell = `u = ${number(u)} ${it.u < it.a ? "falls" : "does not fall"} below ${number(it.a)}`;
+  const says = oneByOne(data) ? `${fell}: ${it.kept ? "kept" : "rejected"}.` : testedInBlock(data, frame);
+  const mine = data.round.closing_kind[frame.round] === 1 && closes(data, frame, row);
   if (it.kept || !mine) return { test, says: says + (data.isTree ? goesOn(data, frame) : "") };
   const rows = withClosing(data, frame, restOf(data, frame, row), true);
   if (!rows.length) return { test, says };
@@ -86,6 +81,11 @@ function testDraw(data, frame, whatIf, hint) {
 
 const REST = "residual, laid end to end: the token that comes instead";
 
+/** Whether a verdict is the one that the round's residual follows. */
+function closes(data, frame, row) {
+  return oneByOne(data) ? rejectedRow(data, frame) === row : frame.node === frame.status.length - 1;
+}
+
 /** The residual after a rejection; under block verification a share of p goes into it. */
 function restOf(data, frame, row) {
   return oneByOne(data) ? lawRows(data, "node", "residual", row) : lawRows(data, "round", "law", frame.round);
@@ -95,11 +95,7 @@ function restOf(data, frame, row) {
 function supposed(data, frame, whatIf, test, it, row) {
   const token = quoted(it.text), { u, kept } = test;
   const asks = `What if u were ${number(u)}`;
-  if (!oneByOne(data)) {
-    const n = blockAt(data, frame, u);
-    const upTo = n ? `be kept up to ${quoted(tokenText(data, data.node.token[frame.first + n - 1]))}` : "be rejected as a whole";
-    return { test, says: `${asks}? ${token} would ${kept ? "pass" : "not pass"}. A block is kept up to the last one that passes: this one would ${upTo}.` };
-  }
+  if (!oneByOne(data)) return { test, says: blockSaid(data, frame, u) };
   const walk = walkAt(data, frame, u), follows = walked(data, frame, walk);
   if (kept === it.kept && whatIf.v === undefined && kept)
     return { test, says: `${asks}? ${token} would still be kept: nothing else would change.` };
@@ -142,7 +138,7 @@ function closingDraw(data, frame, whatIf) {
   const changed = whatIf?.v !== undefined;
   const v = whatIf?.v ?? real;
   const chosen = changed ? at(rows, v) : rows.find((one) => one.token === data.round.closing[r]) ?? null;
-  const residual = data.round.closing_kind[r] === 1;
+  const residual = data.round.closing_kind[r] === 1 && data.header.judged_by_u;
   const law = { rows, v, real, chosen, changed, colour: residual ? "r" : "p", title: residual ? "residual, laid end to end" : "target p, laid end to end" };
   return { law, says: changed
       ? `What if the draw were ${number(v)}? Then ${name(data, chosen)} would be emitted.`
@@ -223,8 +219,9 @@ export const drawView = {
           const share = Math.min(1, a) || 0;
           setBar(keep, 0, share);
           setBar(drop, share, Number.isNaN(a) ? 0 : 1 - share);
-          setText(keepText, a > 0.12 ? `kept ✓ below ${number(a)}` : "");
-          setText(dropText, a < 0.8 ? "rejected ✗" : "");
+          const whole = oneByOne(data);
+          setText(keepText, a > 0.12 ? (whole ? `kept ✓ below ${number(a)}` : `passes ✓ below h = ${number(a)}`) : "");
+          setText(dropText, a < 0.8 ? (whole ? "rejected ✗" : "does not pass ✗") : "");
           needles(needle, ghost, u, real, hidden);
           setAttr(needle, "data-kept", kept);
           show(drag, !hidden);

@@ -1,9 +1,11 @@
 // (b) The phase: draft one by one, verify in one pass, accept or reject, resample, roll back.
 
+import { inBlocks, passes } from "./block.js";
 import { NONE, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setText, show, trimmed } from "./dom.js";
+import { asks, takesThePlace } from "./judging.js";
 import { PHASES } from "./timeline.js";
-import { evidence, number } from "./words.js";
+import { count, evidence, number } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -19,25 +21,24 @@ export const GLYPHS = {
 const SAYS = {
   draft: ["Draft", "one by one, from q"],
   verify: ["Verify", "one pass, all at once"],
-  decide: ["Accept?", "u < p / q, one by one"],
+  decide: ["Accept?", ""],
   close: ["Resample", "from the residual"],
   rollback: ["Roll back", "both caches"],
 };
-
-/** What a rule without a u asks; the others compare with the target's own token. */
-export const DECIDES = { typical: "is p enough?", threshold: "is p enough?" };
 
 function card() {
   const q = h("i", { class: "svp-q" }), p = h("i", { class: "svp-p" });
   const text = h("bdi", { class: "svp-word" });
   const glyph = h("b", { class: "svp-glyph" });
   const numbers = [h("span", { class: "svp-qn" }), h("span", { class: "svp-pn" })];
+  const test = h("div", { class: "svp-passes", hidden: true });
   const el = h("div", { class: "svp-card", role: "listitem" }, [
     h("div", { class: "svp-cardhead" }, [text, glyph]),
     h("div", { class: "svp-mini" }, [h("span", { class: "svp-track" }, [q]), numbers[0]]),
     h("div", { class: "svp-mini" }, [h("span", { class: "svp-track" }, [p]), numbers[1]]),
+    test,
   ]);
-  return { el, text, glyph, q, p, numbers };
+  return { el, text, glyph, q, p, numbers, test };
 }
 
 export const phaseView = {
@@ -48,7 +49,7 @@ export const phaseView = {
     const steps = PHASES.map((phase) =>
       h("div", { class: "svp-step", role: "listitem", "data-phase": phase }, [
         h("b", { text: SAYS[phase][0] }),
-        h("span", { text: data.header.judged_by_u || phase !== "decide" ? SAYS[phase][1] : DECIDES[data.header.rule] ?? "the target's own?" }),
+        h("span", { text: phase === "decide" ? asks(data) : SAYS[phase][1] }),
       ]),
     );
     const strip = h("div", { class: "svp-strip", role: "list", "aria-label": "Phases of a round" }, steps);
@@ -90,7 +91,7 @@ export const phaseView = {
         });
         const last = steps[3].firstChild, hint = steps[3].lastChild;
         setText(last, kind === 1 ? "Resample" : kind === 2 ? "Bonus" : "Sample");
-        setText(hint, kind === 1 ? (data.header.judged_by_u ? "from the residual" : "the target's own") : "from the target's p");
+        setText(hint, kind === 1 ? takesThePlace(data) : "from the target's p");
         setAttr(beam, "data-on", frame.phase === "verify" || null);
 
         const shown = chosen(data, frame);
@@ -99,7 +100,7 @@ export const phaseView = {
         if (closing.el !== cards.lastChild) cards.append(closing.el);
         fillClosing(data, frame, closing);
         show(more, n > shown.length);
-        if (n > shown.length) setText(more, `and ${n - shown.length} more proposals in this round`);
+        if (n > shown.length) setText(more, `and ${n - shown.length} more of the ${count(n, "proposal")} of this round`);
       },
     };
   },
@@ -126,7 +127,19 @@ function fill(data, frame, one, node) {
   setBar(one.p, 0, frame.seenP ? it.p : 0);
   setText(one.numbers[0], `q ${it.oneHot ? "1" : number(it.q)}`);
   setText(one.numbers[1], frame.seenP ? `p ${number(it.p)}` : "p ?");
-  setAttr(one.el, "aria-label", status === "hidden" ? null : `${trimmed(it.text)}: ${NAMES[cut ? "cut" : status]}`);
+  // a block's position may be kept although its own test did not pass
+  const said = testSaid(data, frame, node);
+  show(one.test, inBlocks(data));
+  setText(one.test, said || "test ?");
+  setAttr(one.el, "aria-label", status === "hidden" ? null
+    : `${trimmed(it.text)}: ${NAMES[cut ? "cut" : status]}${said && `, its own ${said.replace(/ [✓✗]/, "")}`}`);
+}
+
+/** A block's test at a position, once it is known. @param {Data} data @param {Frame} frame @param {number} node */
+export function testSaid(data, frame, node) {
+  if (!inBlocks(data) || frame.phase === "draft" || frame.phase === "verify") return "";
+  if (frame.phase === "decide" && (node > frame.node || (node === frame.node && frame.concealed))) return "";
+  return passes(data, frame.first + node) ? "test ✓ passes" : "test ✗ fails";
 }
 
 const NAMES = {

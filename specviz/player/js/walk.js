@@ -4,6 +4,7 @@
 // sibling's is against what its earlier siblings leave of p, and it is tried only if they were all
 // rejected. So the walk is known to its end; the law that closes it may not be.
 
+import { blockAt, inBlocks, keptOf, passes } from "./block.js";
 import { tokenText } from "./decode.js";
 import { number, quoted } from "./words.js";
 
@@ -28,7 +29,7 @@ function nextOf(data, frame, parent, after) {
 
 /** Whether a rule walks from verdict to verdict. @param {Data} data */
 export function oneByOne(data) {
-  return data.header.rule !== "block";
+  return !inBlocks(data);
 }
 
 /**
@@ -71,14 +72,16 @@ function lastOf(data, frame) {
   return { node, law: data.node.verdict[frame.first + node] === 1 ? "p" : "residual" };
 }
 
-/** The block that would be kept: up to the last proposal that passes. @param {Data} data @param {Frame} frame @param {number} u */
-export function blockAt(data, frame, u) {
-  let kept = 0;
-  for (let i = 0; i < frame.status.length; i++) {
-    const own = i === frame.node ? u : data.node.u[frame.first + i];
-    if (own < data.node.acceptance[frame.first + i]) kept = i + 1;
-  }
-  return kept;
+/** What another u would do to a block, in words. @param {Data} data @param {Frame} frame @param {number} u */
+export function blockSaid(data, frame, u) {
+  const kept = blockAt(data, frame, u), was = keptOf(data, frame), row = frame.first + frame.node;
+  const name = (/** @type {number} */ k) => `position ${k} (${quoted(tokenText(data, data.node.token[frame.first + k - 1]))})`;
+  const pass = u < data.node.acceptance[row], still = pass === passes(data, row) ? " still" : "";
+  const test = `What if u were ${number(u)}? Test ${frame.node + 1} would${still} ${pass ? "pass" : "not pass"}.`;
+  if (kept === was) return `${test} ${kept ? `The last that passes would still be ${name(kept)}` : "Still no position would pass"}: nothing else would change.`;
+  const upTo = kept ? `The last that passes would be ${name(kept)}: everything up to it would be kept.` : "No position would pass: the whole block would be rejected.";
+  const law = kept === frame.status.length ? `p after ${name(kept)}` : "what that leaves of p, less q";
+  return `${test} ${upTo} The closing token would come from ${law}: which one is not on record.`;
 }
 
 /**

@@ -1,7 +1,9 @@
 // Numbers and sentences: what the captions and the screen reader say at a step.
 
+import { inBlocks, keptOf, passes } from "./block.js";
 import { ACCEPTED, NONE, rowOf, tokenText } from "./decode.js";
 import { secondsAt } from "./frame.js";
+import { looksAtP } from "./judging.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -98,19 +100,36 @@ function judged(data, frame) {
   const gave = it.oneHot
     ? `The draft proposed ${token} outright (q = 1), ${who} gives it ${number(it.p)}`
     : `The draft gave ${token} ${number(it.q)}, ${who} ${number(it.p)}`;
+  if (inBlocks(data)) return `${gave}. ${frame.concealed ? `Does test ${frame.node + 1} of ${frame.status.length} pass?` : testedInBlock(data, frame)}`;
   const chance = it.a >= 1 ? "so it is always kept" : `so it is kept with probability ${number(it.a)}`;
   if (frame.concealed) return `${gave}. Kept or rejected?`;
-  const below = it.u < it.a;
-  const draw = `The draw was u = ${number(it.u)}`;
-  const end = it.kept === below
-    ? `${draw}: ${it.kept ? "kept" : "rejected"}.`
-    : `${draw}, but the block is judged as a whole: ${it.kept ? "kept" : "rejected"}.`;
-  const rest = it.kept || data.isTree || data.header.rule === "block" || !left(data, frame) ? "" : " Everything after it is discarded.";
+  const end = `The draw was u = ${number(it.u)}: ${it.kept ? "kept" : "rejected"}.`;
+  const rest = it.kept || data.isTree || !left(data, frame) ? "" : " Everything after it is discarded.";
   return `${gave}, ${chance}. ${end}${rest}`;
 }
 
+/** A block's test at a position, and what is settled by then. @param {Data} data @param {Frame} frame */
+export function testedInBlock(data, frame) {
+  const row = frame.first + frame.node, n = frame.status.length, pass = passes(data, row);
+  const falls = pass ? "falls below" : "does not fall below";
+  const test = `Test ${frame.node + 1} of ${n}: u = ${number(data.node.u[row])} ${falls} h = ${number(data.node.acceptance[row])}, it ${pass ? "passes" : "does not pass"}.`;
+  return `${test} ${settledInBlock(data, frame, pass)}`;
+}
+
+function settledInBlock(data, frame, pass) {
+  const n = frame.status.length;
+  if (frame.node < n - 1)
+    return pass ? "Everything up to it is kept; a later one that passes keeps more."
+      : "That does not settle it: the last position that passes decides.";
+  if (pass) return n === 1 ? "It is kept." : "It is the last one, so the whole block is kept.";
+  const kept = keptOf(data, frame);
+  if (!kept) return n === 1 ? "It is rejected." : "No position passes: the whole block is rejected.";
+  const last = quoted(tokenText(data, data.node.token[frame.first + kept - 1]));
+  return `The last that passes is position ${kept} (${last}): everything up to it is kept, the rest is rejected.`;
+}
+
 function byToken(data, it, token, frame) {
-  const { rule } = data.header, raced = rule !== "typical" && rule !== "threshold";
+  const { rule } = data.header, raced = !looksAtP(data);
   // a race is run over p itself, also for a later sibling
   const gives = number(rule === "match" || rule === "coupled" ? it.a : it.p);
   if (!raced) return frame.concealed ? `The draft proposed ${token}; the target gives it ${gives}. Is that enough?`
@@ -147,6 +166,7 @@ function closed(data, frame, n) {
   }
   const row = rejectedRow(data, frame);
   if (data.header.rule === "block") return `In its place one token is drawn from what the kept block leaves of p, less q: ${token}, which has probability ${p} there.`;
+  if (looksAtP(data)) return `In its place one token is drawn from the target's own law: ${token}, which has probability ${p} there.`;
   if (!data.header.judged_by_u) return `The target's own token takes the place: ${token}.`;
   const mass = row < 0 ? NaN : 1 - data.node.overlap[row];
   const scaled = mass > 0 ? `, scaled up by 1 / ${number(mass)}` : "";

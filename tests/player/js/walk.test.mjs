@@ -3,7 +3,8 @@ import { before, test } from "node:test";
 import { frameAt } from "../../../specviz/player/js/frame.js";
 import { drawAt } from "../../../specviz/player/js/view_draw.js";
 import { treeView } from "../../../specviz/player/js/view_tree.js";
-import { blockAt, walkAt } from "../../../specviz/player/js/walk.js";
+import { blockAt } from "../../../specviz/player/js/block.js";
+import { walkAt } from "../../../specviz/player/js/walk.js";
 import { all, install } from "./fakedom.mjs";
 import { run, story, tree } from "./handmade.mjs";
 
@@ -62,8 +63,10 @@ test("a block is kept up to the last that passes", () => {
   const made = run([{ nodes: [[" a", 1, 0.2, 0.4, 0.3], [" b", 1, 0.2, 0.4, 0.7], [" c", 1, 0.2, 0.4, 0.1]], closing: " d", kind: 2 }], { rule: "block" });
   assert.equal(blockAt(made.data, frame(made, 0), 0.9), 3);
   assert.equal(blockAt(made.data, frame(made, 2), 0.9), 1);
-  assert.match(says(made, 2, { u: 0.9 }), /“c” would not pass.*this one would be kept up to “a”/);
-  assert.match(says(made, 1), /u = \.70 does not fall below \.50, but the block is judged as a whole: kept/);
+  assert.equal(says(made, 2, { u: 0.9 }), "What if u were .90? Test 3 would not pass. The last that passes would be position 1 (“a”): everything up to it would be kept. The closing token would come from what that leaves of p, less q: which one is not on record.");
+  assert.equal(says(made, 1, { u: 0.2 }), "What if u were .20? Test 2 would pass. The last that passes would still be position 3 (“c”): nothing else would change.");
+  assert.match(says(made, 1, { u: 0.6 }), /Test 2 would still not pass\. .*nothing else would change\.$/);
+  assert.match(says(made, 1), /^Test 2 of 3: u = \.70 does not fall below h = \.50, it does not pass\./);
 });
 
 test("the tree marks the walk that did not happen", () => {
@@ -85,6 +88,6 @@ test("in a block one that does not pass is not the end", () => {
     const made = run([{ nodes, closing: " d", kind: 1 }], { rule });
     return frame(made, 1).status.join(" ");
   };
-  assert.equal(status("block"), "accepted rejected ghost");
+  assert.equal(status("block"), "accepted ghost ghost");
   assert.equal(status("rejection"), "accepted rejected never");
 });

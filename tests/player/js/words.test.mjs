@@ -38,9 +38,19 @@ test("rules that compare tokens speak of the target's own token", () => {
   assert.equal(said(made, 2), "The draft proposed “small”; the target's own token here is “quiet”: rejected.");
 });
 
-test("a block that was judged as a whole is not called below when it is not", () => {
-  const made = run([{ nodes: [[" a", 1, 0.2, 0.5, 0.9]], closing: ".", kind: 2 }]);
-  assert.match(said(made, 2), /block is judged as a whole: kept/);
+test("a block: each position's own test, and the last that passes decides", () => {
+  const block = (u) => run([{ nodes: [[" a", u[2] < 0.5 ? 1 : 2, 0.2, 0.4, u[0]], [" b", u[2] < 0.5 ? 1 : 2, 0.2, 0.4, u[1]], [" c", u[2] < 0.5 ? 1 : 2, 0.2, 0.4, u[2]]], closing: ".", kind: u[2] < 0.5 ? 2 : 1 }], { rule: "block" });
+  const made = block([0.9, 0.8, 0.1]);
+  assert.match(said(made, 4), /Test 1 of 3: u = \.90 does not fall below h = \.50, it does not pass\. That does not settle it: the last position that passes decides\.$/);
+  assert.match(said(made, 6), /Test 3 of 3: u = \.10 falls below h = \.50, it passes\. It is the last one, so the whole block is kept\.$/);
+  assert.match(said(block([0.9, 0.8, 0.7]), 6), /No position passes: the whole block is rejected\.$/);
+  const some = run([{ nodes: [[" a", 1, 0.2, 0.4, 0.9], [" b", 1, 0.2, 0.4, 0.1], [" c", 2, 0.2, 0.4, 0.8]], closing: ".", kind: 1 }], { rule: "block" });
+  assert.match(said(some, 5), /Everything up to it is kept; a later one that passes keeps more\.$/);
+  assert.match(said(some, 6), /The last that passes is position 2 \(“b”\): everything up to it is kept, the rest is rejected\.$/);
+  const status = (s, hide) => frameAt(some.data, some.time, s, hide).status.join(" ");
+  assert.deepEqual([4, 5, 6].map((s) => status(s)), ["ghost ghost ghost", "accepted accepted ghost", "accepted accepted rejected"]);
+  // what is not told yet is not given away by what stands before it
+  assert.deepEqual([4, 5, 6].map((s) => status(s, true)), ["asked ghost ghost", "ghost asked ghost", "accepted accepted asked"]);
 });
 
 test("a later sibling in a tree faces what is left of p, and the first does not", () => {
