@@ -1,8 +1,9 @@
 """``specviz audit``: does a sampler emit the target's law? For an engine's CI.
 
 Exit codes: 0 no discrepancy found; 1 a discrepancy; 2 it could not be told, **or** the input was
-wrong. Wrong input says so in one line on the error stream, ``specviz: error: …``, and writes no
-report; where it could not be told, the verdict and the reports are written.
+wrong; 130 interrupted before a discrepancy was found. Wrong input says so in one line on the error
+stream, ``specviz: error: …``, and writes no report; where it could not be told, the verdict and the
+reports are written.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,28 @@ from specviz.cli import drafters
 from specviz.cli.output import Output
 
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+FOUND, WRONG, INTERRUPTED = 1, 2, 130
+
 OWN = ("drafter", "verify", "fault", "gamma", "prompt", "save")
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
-    """Audit and return the exit code."""
+    """Audit and return the exit code, which is 1 for a discrepancy and nothing else."""
+    try:
+        return _audited(arguments, output)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if arguments.traceback:
+            traceback.print_exc()
+            return WRONG
+        if isinstance(error, (ValueError, TypeError, OSError)):
+            raise
+        said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise ValueError(f"the audit failed: {said}") from error
+
+
+def _audited(arguments: argparse.Namespace, output: Output) -> int:
     places = [(f"--{name}", getattr(arguments, name)) for name in ("json", "html")]
     for name, where in places:
         _check_place(name, where)
@@ -37,7 +56,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         _write(arguments.html, report.to_html())
         output.say(f"written: {arguments.html}")
     code: int = report.exit_code
-    return code
+    return INTERRUPTED if report.interrupted and code != FOUND else code
 
 
 def _recorded(arguments: argparse.Namespace) -> Any:
@@ -51,6 +70,8 @@ def _recorded(arguments: argparse.Namespace) -> Any:
     from specviz.lossless import read_jsonl
     from specviz.lossless.auditing import audit
 
+    if arguments.reference is not None and _same_file(arguments.samples, arguments.reference):
+        raise ValueError("--reference is the same file as --samples: it needs texts of its own")
     records = read_jsonl(arguments.samples)
     common = _common(arguments)
     if arguments.reference is not None:
@@ -58,6 +79,12 @@ def _recorded(arguments: argparse.Namespace) -> Any:
     if not arguments.bundled and not arguments.target:
         raise ValueError("--target is needed (or --bundled, or --reference FILE)")
     return audit(records, target=_pair(arguments), **common)
+
+
+def _same_file(one: str, other: str) -> bool:
+    if one == "-" or other == "-":
+        return one == other
+    return Path(one).resolve() == Path(other).resolve()
 
 
 def _own(arguments: argparse.Namespace) -> Any:

@@ -55,6 +55,8 @@ class AuditReport:
         With "enumeration": tokens per text.
     notes : tuple of str
         What else the reader should know, such as a run that was cut short.
+    interrupted : bool
+        Whether someone ended the audit before every text was drawn.
     samples : tuple of Sample
         The texts, where each prompt's have one length; not part of :meth:`to_dict`.
     """
@@ -70,6 +72,7 @@ class AuditReport:
     exact_tv: float | None = None
     length: int | None = None
     notes: tuple[str, ...] = ()
+    interrupted: bool = False
     samples: tuple[Sample, ...] = field(default=(), repr=False, compare=False)
 
     @property
@@ -139,6 +142,7 @@ class AuditReport:
             "exact_tv": self.exact_tv,
             "length": self.length,
             "notes": list(self.notes),
+            "interrupted": self.interrupted,
             "reports": [report.to_dict() for report in self.reports],
         }
 

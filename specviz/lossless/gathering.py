@@ -61,6 +61,7 @@ class Gathered:
 
     records: tuple[Recorded, ...]
     notes: tuple[str, ...] = ()
+    interrupted: bool = False
 
 
 def call_seed(seed: int, prompt_index: int, call: int) -> int:
@@ -123,9 +124,10 @@ def gather(
                     ) from error
                 notes.append(
                     f"The sampler failed on call {call} (counted from 0): {why}. "
-                    f"The {len(records):,} texts that came before are judged."
+                    f"The {len(records):,} of {n:,} texts that came before are judged."
                 )
-                return Gathered(tuple(records), tuple(notes))
+                interrupted = isinstance(error, KeyboardInterrupt)
+                return Gathered(tuple(records), tuple(notes), interrupted)
             ids = tuple(prompt.tolist())
             records.extend(Recorded(ids, text, drawer.settings, its_seed) for text in texts)
             bar.update(count)
@@ -142,7 +144,7 @@ def gather_array(
 ) -> tuple[IntArray, tuple[str, ...]]:
     """Return ``(n, length)`` texts of a drawer that hands out whole arrays, and notes.
 
-    An interrupt keeps what was drawn, from :data:`LEAST` texts on.
+    Fewer than n only after an interrupt, which keeps what was drawn, from :data:`LEAST` texts on.
     """
     parts: list[IntArray] = []
     drawn = 0
@@ -157,7 +159,7 @@ def gather_array(
             except KeyboardInterrupt:
                 if drawn < LEAST:
                     raise
-                note = f"It was interrupted; the {drawn:,} texts drawn before are judged."
+                note = f"It was interrupted; the {drawn:,} of {n:,} texts drawn are judged."
                 return np.concatenate(parts), (note,)
             drawn += len(parts[-1])
             bar.update(len(parts[-1]))

@@ -20,8 +20,8 @@ from specviz.lossless.one_sample import battery
 from specviz.lossless.power import samples_for_tv, texts_for_effect
 from specviz.lossless.recorded import Recorded
 from specviz.lossless.reference import two_sample
-from specviz.lossless.report import BatteryReport
-from specviz.lossless.sample import Sample
+from specviz.lossless.report import BatteryReport, Verdict
+from specviz.lossless.sample import Sample, without_padding
 from specviz.lossless.scores import Scores
 from specviz.lossless.tables import all_tables
 from specviz.lossless.teacher import Against, ModelLaw, Teacher
@@ -32,6 +32,12 @@ AT_MOST = 20_000
 AT_LEAST = 1_000
 LONG_TEXTS = 200
 DOF_OF_U = 19
+
+LONGEST = 4_096
+"""Tests that have a table per position take texts up to this length."""
+
+LONGEST_SCORED = 2**20
+"""Texts up to this length are scored token by token."""
 
 
 class PromptLaw:
@@ -95,15 +101,21 @@ def two_sample_needed(tests: Settings, effect: float | None, default: int) -> in
 
 def judged_against(
     subject: str, method: str, groups: Sequence[Group], asked: Any, settings: dict[str, Any],
-    notes: Sequence[str],
+    notes: Sequence[str], wanted: Sequence[int] = (), interrupted: bool = False,
 ) -> AuditReport:  # fmt: skip
-    """Return the report on texts held against the target's laws."""
+    """Return the report on texts held against the target's laws.
+
+    ``wanted`` is how many texts of each group were asked for, where they were drawn for the audit.
+    """
     reports: list[BatteryReport] = []
     samples: list[Sample] = []
     tests: Settings = asked.tests
     if method == "scores":
         reports.append(_scored(groups, tests, asked.progress))
+        if sum(len(texts) for _, texts in groups) < sum(wanted):
+            reports[0] = reports[0].cut_short(sum(wanted))
     else:
+        _refuse_long(max(law.length for law, _ in groups), "method='battery'")
         share = replace(tests, alpha=tests.alpha / len(groups))
         for law, texts in groups:
             sample = texts if isinstance(texts, Sample) else _sample(law, texts)
@@ -113,12 +125,42 @@ def judged_against(
                 sample, law.tree, draft=law.draft_law, alpha=share.alpha, margin=share.margin,
                 effect=share.effect, seed=share.seed, words=words, tables=True,
             )  # fmt: skip
-            reports.append(found)
+            cut = len(reports) < len(wanted) and len(sample) < wanted[len(reports)]
+            reports.append(found.cut_short(wanted[len(reports)]) if cut else found)
     seeds = _seeds([r for _, some in groups if not isinstance(some, Sample) for r in some])
     return AuditReport(
         subject, method, tuple(reports), tests.alpha, tests.margin, tests.seed,
-        seeds=seeds, settings=settings, notes=tuple(notes), samples=tuple(samples),
+        seeds=seeds, settings=settings, notes=(*notes, *_unfinished(groups, asked.length)),
+        interrupted=interrupted, samples=tuple(samples),
     )  # fmt: skip
+
+
+def _refuse_long(length: int, what: str) -> None:
+    if length > LONGEST:
+        raise ValueError(
+            f"the longest text has {length:,} tokens, and {what} looks at {LONGEST:,} a text at "
+            f"most: give a length up to that"
+        )
+
+
+def _unfinished(groups: Sequence[Group], length: int | None) -> list[str]:
+    """Return a note if texts are shorter than asked for although nothing ended them."""
+    short = total = 0
+    for law, texts in groups:
+        if isinstance(texts, Sample):
+            continue
+        total += len(texts)
+        for text in texts:
+            ids = text.token_ids
+            short += len(ids) < (length or law.length) and ids[-1] not in law.held.end_ids
+    if not short:
+        return []
+    than = "than the longest" if length is None else f"than the {length:,} tokens asked for"
+    return [
+        f"{short:,} of {total:,} texts are shorter {than} and do not end in an end token: what "
+        f"would have followed was not tested, and if what was drawn decided where they were cut, "
+        f"the tests do not hold."
+    ]
 
 
 def _sample(law: PromptLaw, records: Sequence[Recorded]) -> Sample:
@@ -144,8 +186,19 @@ def _scored(groups: Sequence[Group], tests: Settings, progress: bool) -> Battery
         for law, records in groups:
             assert not isinstance(records, Sample)
             for record in records:
-                tokens = np.array(record.token_ids[: law.length], dtype=np.int64)
-                parts.append(teacher.score(law.prompt, tokens, law.sampling))
+                ids = without_padding(record.token_ids[: law.length], law.held.end_ids)
+                if len(ids) > LONGEST_SCORED:
+                    raise ValueError(
+                        f"a text has {len(ids):,} tokens, and at most {LONGEST_SCORED:,} are "
+                        f"scored: give a length up to that"
+                    )
+                tokens = np.array(ids, dtype=np.int64)
+                scores = teacher.score(law.prompt, tokens, law.sampling)
+                ended = np.isin(tokens, sorted(law.held.end_ids))
+                if ended[:-1].any():  # goes on after its end, with more than padding
+                    after = np.arange(len(tokens)) > np.argmax(ended)
+                    scores = replace(scores, p=np.where(after, 0.0, scores.p))
+                parts.append(scores)
                 bar.update()
     return battery_of_scores(
         Scores.join(parts), alpha=tests.alpha, margin=tests.margin,
@@ -155,28 +208,48 @@ def _scored(groups: Sequence[Group], tests: Settings, progress: bool) -> Battery
 
 def judged_two(
     subject: str, sides: list[list[Recorded]], asked: Any, notes: list[str], length: int | None,
-    vocab_size: int | None, end_ids: Any,
+    vocab_size: int | None, end_ids: Any, wanted: Sequence[int | None] = (None, None),
+    interrupted: bool = False,
 ) -> AuditReport:  # fmt: skip
-    """Return the report on texts held against a reference's."""
+    """Return the report on texts held against a reference's.
+
+    ``wanted`` is how many texts of each side were asked for, where they were drawn for the audit.
+    """
     prompts = {record.prompt_ids for side in sides for record in side}
     if len(prompts) != 1:
         raise ValueError(f"a two-sample test takes texts of one prompt, got {len(prompts)} prompts")
-    texts = [[record.token_ids for record in side] for side in sides]
+    ends = frozenset(int(i) for i in end_ids or ())
+    texts = [[without_padding(record.token_ids, ends) for record in side] for side in sides]
     if length is None:
         length = max(len(text) for side in texts for text in side)
+    _refuse_long(length, "a two-sample test")
     if vocab_size is None:
         vocab_size = max(2, 1 + max(max(text) for side in texts for text in side))
-    samples = [Sample.of(side, vocab_size, end_ids=end_ids or (), length=length) for side in texts]
+    samples = [Sample.of(side, vocab_size, end_ids=ends, length=length) for side in texts]
     tests: Settings = asked.tests
     report = two_sample(
         samples[0], samples[1], alpha=tests.alpha, margin=tests.margin, effect=tests.effect,
         tables=True,
     )  # fmt: skip
+    shared = set(_seeds(sides[0])) & set(_seeds(sides[1]))
+    if shared and not report.independence.reason:
+        reason = (
+            f"{len(shared):,} of the recorded seeds drew texts on both sides (such as "
+            f"{min(shared)}): draw the reference with other seeds"
+        )
+        report = replace(
+            report, verdict=Verdict.NOT_INDEPENDENT,
+            independence=replace(report.independence, reason=reason),
+        )  # fmt: skip
+    for side, asked_for in zip(sides, wanted, strict=True):
+        if asked_for is not None and len(side) < asked_for:
+            report = report.cut_short(asked_for)
+            break
     return AuditReport(
         subject, "two_sample", (report,), tests.alpha, tests.margin, tests.seed,
         seeds=_seeds([record for side in sides for record in side]),
         settings={"reference texts": len(samples[1]), "length": length},
-        notes=tuple(notes), samples=tuple(samples),
+        notes=tuple(notes), interrupted=interrupted, samples=tuple(samples),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from specviz.core.contract import FloatArray, IntArray
 
@@ -95,6 +95,46 @@ def independence(codes: IntArray, law: FloatArray | None = None) -> Independence
             f"{expected:,.0f}: a seed was re-used, or the sampler hardly draws at all"
         )
     return Independence(n, distinct, expected, rate, sum_p2, reason)
+
+
+def same_sample(a: IntArray, b: IntArray) -> str:
+    """Return why two samples are no two samples, or nothing: one is the other, whole or in part.
+
+    Row against row the number of equal texts is binomial at the rate of equal texts anywhere; and
+    that n texts of each have the very same counts has, given both together, the probability
+    ``prod C(2k, k) / C(2n, n)`` over counts k.
+
+    Examples
+    --------
+    >>> drawn = np.random.default_rng(0).integers(0, 50, size=(2, 100))
+    >>> same_sample(drawn[0], drawn[1])
+    ''
+    >>> same_sample(drawn[0], drawn[0][::-1])
+    'the reference is the same sample: its texts are these texts in another order'
+    """
+    values, code = np.unique(np.concatenate([a, b]), return_inverse=True)
+    ours, theirs = (
+        np.bincount(part, minlength=len(values)) for part in (code[: len(a)], code[len(a) :])
+    )
+    rate = float(ours @ (theirs / len(a) / len(b)))
+    pairs = min(len(a), len(b))
+    equal = int(np.sum(a[:pairs] == b[:pairs]))
+    if equal and stats.binom.sf(equal - 1, pairs, rate) < LEVEL:
+        return (
+            f"the reference is the same sample: {equal:,} of {pairs:,} texts are equal to the one "
+            f"in the same place on the other side, where {pairs * rate:,.1f} would be by chance"
+        )
+    if len(a) == len(b) and np.array_equal(ours, theirs):
+        chance = _log_middle(ours).sum() - _log_middle(np.array([len(a)])).sum()
+        if chance < np.log(LEVEL):
+            return "the reference is the same sample: its texts are these texts in another order"
+    return ""
+
+
+def _log_middle(k: IntArray) -> FloatArray:
+    """Return log C(2k, k)."""
+    out: FloatArray = special.gammaln(2 * k + 1) - 2 * special.gammaln(k + 1)
+    return out
 
 
 def _along_the_order(codes: IntArray, by_chance: float) -> str:

@@ -182,7 +182,9 @@ def _independence(a: Sample, b: Sample) -> preflight.Independence:
     if ours.reason:
         return ours
     theirs = preflight.independence(codes[len(a) :])
-    return theirs if theirs.reason else ours
+    if theirs.reason:
+        return theirs
+    return replace(ours, reason=preflight.same_sample(codes[: len(a)], codes[len(a) :]))
 
 
 def _witness(pairs: list[_Pair], alpha: float, margin: float) -> Witness | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -138,6 +138,8 @@ class BatteryReport:
         How the evidence grew while the texts arrived, likewise.
     notes : tuple of str
         What else the reader should know, such as a run that was cut short.
+    wanted : int or None
+        How many texts were asked for, where the run was cut short before it had them.
     """
 
     verdict: Verdict
@@ -162,6 +164,17 @@ class BatteryReport:
     tables: tuple[TableSeen, ...] = ()
     evidence: Evidence | None = None
     notes: tuple[str, ...] = ()
+    wanted: int | None = None
+
+    def cut_short(self, wanted: int) -> BatteryReport:
+        """Return the report of a run that was to have ``wanted`` texts and got fewer.
+
+        A discrepancy stays one; that none was found says nothing of the texts never drawn, so it
+        becomes inconclusive.
+        """
+        found_none = self.verdict is Verdict.NO_DISCREPANCY_FOUND
+        verdict = Verdict.INCONCLUSIVE if found_none else self.verdict
+        return replace(self, verdict=verdict, wanted=wanted)
 
     @property
     def exit_code(self) -> int:

@@ -6,7 +6,7 @@ length and ending early is an outcome like any other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,9 @@ from specviz.core.contract import IntArray
 
 END = -1
 """The symbol after a text's end: not a token, a cell of its own in every table."""
+
+MOST = 2**27
+"""At most so many tokens are held in one array."""
 
 Words = Mapping[int, str] | Sequence[str]
 """What to show for a token id."""
@@ -32,7 +35,8 @@ class Sample:
     vocab_size : int
         How many tokens there are; ids are ``0 … vocab_size - 1``.
     end_ids : frozenset of int
-        Tokens that end a text (EOS); they are emitted, and only END may follow.
+        Tokens that end a text (EOS); they are emitted, and only END may follow (:meth:`of` takes
+        further end ids for padding).
     """
 
     tokens: IntArray
@@ -65,7 +69,8 @@ class Sample:
         vocab_size : int
             How many tokens there are.
         end_ids : iterable of int
-            Tokens that end a text. A shorter text must end with one (as emitted, EOS included).
+            Tokens that end a text. A shorter text must end with one (as emitted, EOS included);
+            end ids right after an end are padding and read as END.
         length : int, optional
             Use the first ``length`` tokens of each text; by default as many as the longest has.
 
@@ -73,7 +78,7 @@ class Sample:
         ------
         TypeError, ValueError
             If there is nothing in it, an id is outside the vocabulary, or a text is shorter than
-            the others although it did not end.
+            the others although it did not end; or they do not fit in one array.
 
         Examples
         --------
@@ -96,6 +101,7 @@ class Sample:
                 f"sequences has id {high if high >= vocab_size else low}; ids must lie in "
                 f"0 … {vocab_size - 1} (vocab_size={vocab_size}), or be {END} after a text's end"
             )
+        tokens = _padding_as_end(tokens, ends)
         _check_ends(tokens, ends)
         return cls(tokens, int(vocab_size), ends)
 
@@ -118,17 +124,52 @@ def _array(sequences: Any, length: int | None, ends: frozenset[int]) -> IntArray
         return np.zeros((0, 0), dtype=np.int64)
     if np.all(sizes >= wide):
         return _whole(np.stack([row[:wide] for row in rows]), 0)
-    tokens = np.full((len(rows), wide), END, dtype=np.int64)
-    for index, row in enumerate(rows):
+    for index, row in enumerate(rows):  # before an array as wide as the longest is made
         used = row[:wide]
-        tokens[index, : len(used)] = _whole(used, index)
         if len(used) < wide and (len(used) == 0 or int(used[-1]) not in ends | {END}):
             raise ValueError(
                 f"sequences[{index}] has {len(used)} tokens where {wide} are needed, and does not "
                 f"end with one of end_ids={sorted(ends)}: draw it longer, or use "
                 f"length={max(1, int(sizes.min()))} to test the first tokens only"
             )
+    if len(rows) * wide > MOST:
+        raise ValueError(
+            f"sequences has {len(rows):,} texts and the longest has {wide:,} tokens, more than fit "
+            f"in one table: give a length of {max(1, MOST // len(rows)):,} or less"
+        )
+    tokens = np.full((len(rows), wide), END, dtype=np.int64)
+    for index, row in enumerate(rows):
+        tokens[index, : min(len(row), wide)] = _whole(row[:wide], index)
     return tokens
+
+
+def without_padding(ids: tuple[int, ...], ends: Collection[int]) -> tuple[int, ...]:
+    """Return a text without the end ids that pad it after its end.
+
+    Anything else after an end stays, for the tests to judge.
+
+    Examples
+    --------
+    >>> without_padding((4, 2, 2, 2), {2}), without_padding((4, 2, 2, 5), {2})
+    ((4, 2), (4, 2, 2, 5))
+    """
+    for index, token in enumerate(ids):
+        if token in ends:
+            padded = all(later in ends for later in ids[index + 1 :])
+            return ids[: index + 1] if padded else ids
+    return ids
+
+
+def _padding_as_end(tokens: IntArray, ends: frozenset[int]) -> IntArray:
+    """Return texts in which every end id that follows an end without a gap is END."""
+    if not ends:
+        return tokens
+    is_end = np.isin(tokens, sorted(ends))
+    stopped = is_end | (tokens == END)
+    after = np.zeros(tokens.shape, dtype=bool)
+    after[:, 1:] = np.logical_or.accumulate(stopped, axis=1)[:, :-1]
+    unbroken = np.logical_and.accumulate(stopped | ~after, axis=1)
+    return np.where(after & unbroken & is_end, END, tokens)
 
 
 def _whole(ids: Any, index: int) -> IntArray:

@@ -14,7 +14,7 @@ from specviz.lossless.audit_report import AuditReport
 from specviz.lossless.conclusion import Settings
 from specviz.lossless.gathering import Drawer, checked_texts, gather, gather_array
 from specviz.lossless.recorded import Recorded, read_jsonl, sampling_of
-from specviz.lossless.sample import Sample
+from specviz.lossless.sample import Sample, without_padding
 from specviz.lossless.teacher import Against, against, checked_prompt
 
 LENGTH = 6
@@ -123,13 +123,18 @@ def _drawn(
     tests = replace(asked.tests, alpha=asked.tests.alpha / len(prompts))
     groups: list[judging.Group] = []
     notes: list[str] = []
+    wanted: list[int] = []
+    interrupted = False
     for index, (drawer, ids) in enumerate(zip(drawers, prompts, strict=True)):
+        if interrupted:
+            break
         law = judging.PromptLaw(held, ids, length, sampling, asked.draft, asked.progress)
         n = asked.n or (
             judging.texts_needed(law, tests, asked.effect)
             if method == "battery"
             else judging.long_texts_needed(length, len(prompts), asked.tests, asked.effect)
         )
+        wanted.append(n)
         per_call = min(asked.per_call or drawer.per_call or CALL, n)
         if drawer.per_call is not None and asked.path is None and method == "battery":
             tokens, said = gather_array(
@@ -137,6 +142,7 @@ def _drawn(
             )
             groups.append((law, Sample(tokens, held.vocab_size, held.end_ids)))
             notes.extend(said)
+            interrupted = len(tokens) < n
             continue
         got = gather(
             drawer, ids, n, seed=asked.seed, prompt_index=index, length=length,
@@ -146,8 +152,13 @@ def _drawn(
         )  # fmt: skip
         groups.append((law, got.records[:n]))
         notes.extend(got.notes)
+        interrupted = got.interrupted
+    if len(groups) < len(prompts):
+        notes.append(f"Only {len(groups)} of {len(prompts)} prompts were reached.")
     settings = dict(drawers[0].settings)
-    return judging.judged_against(drawers[0].name, method, groups, asked, settings, notes)
+    return judging.judged_against(
+        drawers[0].name, method, groups, asked, settings, notes, wanted, interrupted
+    )
 
 
 def _numbered(path: Any, index: int) -> Path | None:
@@ -160,6 +171,10 @@ def _numbered(path: Any, index: int) -> Path | None:
 def audit_recorded(subject: Any, prompts: list[Any], asked: Asked, held: Against) -> AuditReport:
     """Audit texts that exist already."""
     records, name = _records_of(subject, prompts, asked.length, held)
+    records = [
+        replace(record, token_ids=without_padding(record.token_ids, held.end_ids))
+        for record in records
+    ]
     groups = []
     texts: dict[Any, list[Recorded]] = {}
     for record in records:
@@ -238,6 +253,8 @@ def audit_two_samples(
         own: list[Any] = [getattr(side, "end_ids", frozenset()) for side in (subject, reference)]
         end_ids = (own[0] | own[1]) or (None if held is None else held.end_ids)
     sides: list[list[Recorded]] = []
+    wanted: list[int | None] = []
+    interrupted = False
     notes: list[str] = []
     names: list[str] = []
     for side, what in enumerate((subject, reference)):
@@ -251,15 +268,20 @@ def audit_two_samples(
                 per_call=min(asked.per_call or CALL, n), length=length, end_ids=end_ids or (),
                 path=_numbered(asked.path, side), progress=asked.progress,
             )  # fmt: skip
+            if got.interrupted and side == 0 and callable(reference):
+                raise KeyboardInterrupt  # there is nothing yet to hold them against
+            interrupted = interrupted or got.interrupted
+            wanted.append(n)
             sides.append(list(got.records[:n]))
             notes.extend(got.notes)
             names.append(_drawer(what, None).name)
         else:
             records, name = _records_of(what, prompts, length, held)
             sides.append(records)
+            wanted.append(None)
             names.append(name)
     return judging.judged_two(
         names[0], sides, asked, notes, length,
         vocab_size if vocab_size is not None else None if held is None else held.vocab_size,
-        end_ids or (),
+        end_ids or (), wanted, interrupted,
     )  # fmt: skip

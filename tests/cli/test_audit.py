@@ -18,10 +18,10 @@ Captured = pytest.CaptureFixture[str]
 LENGTH = 4
 
 
-def texts(model: Any, n: int = 1500) -> list[Recorded]:
-    rng = np.random.default_rng(0)
+def texts(model: Any, n: int = 1500, first: int = 0) -> list[Recorded]:
+    rng = np.random.default_rng(first)
     rows = []
-    for seed in range(n):
+    for seed in range(first, first + n):
         text = [0, 1]
         for _ in range(LENGTH):
             text.append(int(rng.choice(model.vocab_size, p=model.law(text))))
@@ -82,10 +82,84 @@ def test_a_margin_and_other_settings_are_heard(pair: Any, samples: Path) -> None
 
 def test_against_a_reference(pair: Any, samples: Path) -> None:
     audit = ["audit", "--reference", "right.jsonl", "--samples"]
-    write_jsonl("again.jsonl", texts(tables().target, n=3000)[1500:])
+    write_jsonl("again.jsonl", texts(tables().target, first=1500))
+    write_jsonl("other.jsonl", texts(tables().draft, first=1500))
     assert main([*audit, "again.jsonl"]) == 0
-    assert main([*audit, "wrong.jsonl"]) == 1
+    assert main([*audit, "other.jsonl"]) == 1
+    assert main([*audit, "wrong.jsonl"]) == 2  # drawn with the reference's seeds
     assert pair == []  # no model is loaded
+
+
+def test_a_copy_of_the_samples_is_no_reference(samples: Path, capsys: Captured) -> None:
+    rows = Path("right.jsonl").read_text("utf-8").splitlines()
+    unseeded = [{**json.loads(row), "seed": None} for row in rows]
+    for name, order in (("same", unseeded), ("turned", unseeded[::-1])):
+        Path(f"{name}.jsonl").write_text("\n".join(map(json.dumps, order)), "utf-8")
+    audit = ["audit", "--reference", "same.jsonl", "--samples"]
+    for name in ("right", "turned"):
+        assert main([*audit, f"{name}.jsonl"]) == 2
+        assert capsys.readouterr().out.startswith("NOT_INDEPENDENT")
+    assert main([*audit, "./same.jsonl"]) == 2
+    assert "--reference is the same file" in capsys.readouterr().err
+    assert main(["audit", "--reference", "-", "--samples", "-"]) == 2
+    assert "--reference is the same file" in capsys.readouterr().err
+
+
+def test_one_endless_text_is_one_line(samples: Path, pair: Any, capsys: Captured) -> None:
+    ids = ", ".join(["1"] * 2_000_000)
+    long = f'{{"prompt_ids": [0, 1], "token_ids": [{ids}]}}\n'
+    Path("long.jsonl").write_text(long + Path("few.jsonl").read_text("utf-8"), "utf-8")
+    for against in (["--reference", "right.jsonl"], ["--target", "big"]):
+        assert main(["audit", "--samples", "long.jsonl", *against]) == 2
+        said = capsys.readouterr().err
+        assert "2,000,000 tokens" in said
+        assert said.startswith("specviz: error: ")
+        assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RecursionError("deep"), KeyError("x")])
+@pytest.mark.parametrize("how", [[], ["--traceback"]])
+def test_what_nobody_expected_is_never_a_discrepancy(
+    error: Exception, how: list[str], samples: Path, pair: Any, capsys: Captured,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def broken(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr("specviz.lossless.judging.battery", broken)
+    assert main(["audit", "--samples", "right.jsonl", "--target", "big", *how]) == 2
+    said = capsys.readouterr().err
+    assert type(error).__name__ in said
+    assert ("Traceback" in said) == bool(how)
+    assert how or said.count("\n") == 1
+
+
+@pytest.mark.parametrize(("fault", "code"), [([], 130), (["--fault", "always_accept"], 1)])
+def test_an_interrupt_is_no_pass(
+    fault: list[str], code: int, pair: Any, here: Path, capsys: Captured,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    from specviz.lossless import own_loop
+
+    machine = own_loop._machine
+
+    def interrupted(*arguments: Any) -> Any:
+        draw, _ = machine(*arguments)
+
+        def some(n: int, first: int) -> Any:
+            if first >= 500:
+                raise KeyboardInterrupt
+            return draw(n, first)
+
+        return some, 500
+
+    monkeypatch.setattr(own_loop, "_machine", interrupted)
+    audit = ["audit", "--bundled", "-n", "2000", "--length", "4", "--gamma", "2", *fault]
+    assert main([*audit, "--json", "out.json"]) == code
+    report = json.loads(Path("out.json").read_text("utf-8"))
+    assert report["interrupted"]
+    assert report["verdict"] == ("DISCREPANCY" if fault else "INCONCLUSIVE")
+    assert "500 of 2,000" in report["text"]
 
 
 @pytest.mark.parametrize(

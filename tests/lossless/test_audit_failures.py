@@ -43,8 +43,11 @@ class Failing:
 def test_what_came_before_a_failure_is_judged(error: BaseException) -> None:
     failing = Failing(1500, error)
     report = sv.audit(failing, PROMPT, target=PAIR, n=2000, length=3, per_call=1)
-    assert report.verdict is Verdict.NO_DISCREPANCY_FOUND
+    assert (report.verdict, report.exit_code) == (Verdict.INCONCLUSIVE, 2)
     assert report.report.n == 1500
+    assert "(1,500 of 2,000)" in report.text
+    assert "would have been caught" in report.text
+    assert report.interrupted == isinstance(error, KeyboardInterrupt)
     assert "failed on call 1500" in report.text
     assert ("disk full" in report.text) == isinstance(error, OSError)
 
@@ -154,7 +157,7 @@ def test_a_failure_on_the_10_000th_call_keeps_the_rest(tmp_path: Path) -> None:
     failing = Failing(9_999, RuntimeError("out of\nmemory"))
     report = sv.audit(failing, PROMPT, target=PAIR, n=20_000, length=3, per_call=1, path=place)
     assert report.report.n == 9_999
-    assert "RuntimeError: out of memory. The 9,999 texts that came before are judged" in report.text
+    assert "RuntimeError: out of memory. The 9,999 of 20,000 texts that came" in report.text
     assert len(read_jsonl(place)) == 9_999
 
 
