@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from specviz.figures.marks import Chip, Gap, Line, in_words, lines, marks_of
-from specviz.figures.summary import duration, judged_by_u, seconds, summary
+from specviz.figures.summary import duration, judging, seconds, summary
 from specviz.figures.terminal import ansi, plain
 from specviz.figures.theme import DARK, LIGHT, variables
 from specviz.figures.visible import visible
@@ -54,9 +54,9 @@ def html(trace: Trace, *, budget: int | None = SHOWN) -> str:
     --------
     >>> open("run.html", "w", encoding="utf-8").write(html(trace))  # doctest: +SKIP
     """
-    judged = judged_by_u(trace)
+    how = judging(trace)
     rounds = "".join(
-        gap_html(line) if isinstance(line, Gap) else _round(line, judged)
+        gap_html(line) if isinstance(line, Gap) else _round(line, how)
         for line in lines(trace, budget)
     )
     return (
@@ -144,26 +144,26 @@ def css_class(mark: str) -> str:
     return f"sv-{'end' if mark == 'past the end' else mark[:3]}"
 
 
-def chip_html(chip: Chip, judged: bool) -> str:
+def chip_html(chip: Chip, how: str) -> str:
     """Return a token with its mark, a name for screen readers, and its evidence on hover."""
     tag = "del" if chip.mark.name == "rejected" else "span"
     before = '<span class="sv-or">|</span>' if chip.alternative else escape(chip.gap)
     return (
         f'{before}<{tag} class="sv-t {css_class(chip.mark.name)}" '
-        f'title="{escape(in_words(chip, judged))}">'
+        f'title="{escape(in_words(chip, how))}">'
         f'<span class="sv-g" role="img" aria-label="{chip.mark.name}">{chip.mark.glyph}</span>'
         f"<bdi>{escape(chip.text)}</bdi></{tag}>"
     )
 
 
-def line_html(line: Line, judged: bool) -> str:
+def line_html(line: Line, how: str) -> str:
     """Return a round's number and its tokens."""
-    tokens = "".join(chip_html(chip, judged) for chip in line.chips)
+    tokens = "".join(chip_html(chip, how) for chip in line.chips)
     return f'<span class="sv-n">{line.label}</span><span class="sv-line">{tokens}</span>'
 
 
-def _round(line: Line, judged: bool) -> str:
-    return f'<div class="sv-round" role="listitem">{line_html(line, judged)}</div>'
+def _round(line: Line, how: str) -> str:
+    return f'<div class="sv-round" role="listitem">{line_html(line, how)}</div>'
 
 
 def gap_html(gap: Gap) -> str:

@@ -20,6 +20,12 @@ COLUMNS = {
     "draw u": "the uniform it is compared with: kept if u is below",
     "verdict": "what became of it",
 }
+NO_DRAW = {"p": "none: only p counts", "token": "none: tokens are compared"}
+BLOCK_MEANS = {
+    "kept with": "h, the probability that its own test passes",
+    "draw u": "the uniform it is compared with: its own test passes if u is below; "
+    "everything up to the last that passes is kept",
+}
 OUTCOMES = {
     "plain": "from the target's law",
     "correction": "from what is left of p",
@@ -27,7 +33,7 @@ OUTCOMES = {
 }
 
 
-def evidence_html(rounds: list[Round], line: Line, judged: bool) -> str:
+def evidence_html(rounds: list[Round], line: Line, how: str) -> str:
     """Return a table of everything that decided a line of the text.
 
     Parameters
@@ -36,14 +42,13 @@ def evidence_html(rounds: list[Round], line: Line, judged: bool) -> str:
         The rounds of the line.
     line : Line
         What it is called.
-    judged : bool
-        Whether the rule compared draws u with acceptance probabilities.
+    how : str
+        What the rule judged by, from :func:`specviz.figures.summary.judging`.
     """
     head = "".join(
-        f'<th scope="col" title="{escape(meaning)}">{name}</th>'
-        for name, meaning in COLUMNS.items()
+        f'<th scope="col" title="{escape(meaning)}">{name}</th>' for name, meaning in _columns(how)
     )
-    body = "".join(_rows(one, judged) for one in rounds)
+    body = "".join(_rows(one, how) for one in rounds)
     which = f"round {line.label}" if line.first == line.last else f"rounds {line.label}"
     return (
         f'<div class="sv-scroll" role="region" tabindex="0" aria-label="Evidence of {which}">'
@@ -52,15 +57,24 @@ def evidence_html(rounds: list[Round], line: Line, judged: bool) -> str:
     )
 
 
-def _rows(one: Round, judged: bool) -> str:
+def _columns(how: str) -> list[tuple[str, str]]:
+    """Return the names of the columns and what they mean under a rule."""
+    if how != "block":
+        return list(COLUMNS.items())
+    columns = COLUMNS | BLOCK_MEANS
+    return [("passes with" if name == "kept with" else name, columns[name]) for name in COLUMNS]
+
+
+def _rows(one: Round, how: str) -> str:
     is_tree = any(node.parent != node.index - 1 for node in one.nodes)
-    rows = (_node_row(node, judged, is_tree) for node in one.nodes)
-    return "".join(rows) + _closing_row(one.closing)
+    rows = (_node_row(node, how, is_tree) for node in one.nodes)
+    return "".join(rows) + _closing_row(one.closing, how)
 
 
-def _node_row(node: Node, judged: bool, is_tree: bool) -> str:
+def _node_row(node: Node, how: str, is_tree: bool) -> str:
     name = "past the end" if node.accepted and not node.emitted else node.verdict
     q = "1 (no draw)" if node.one_hot else number(node.q)
+    judged = how in ("u", "block")
     ruler = _ruler(node) if judged and node.verdict != "never examined" else ""
     cells = (
         _share(node.q, q, "q"),
@@ -68,14 +82,14 @@ def _node_row(node: Node, judged: bool, is_tree: bool) -> str:
         f"<td>{_ratio(node)}</td>",
         f"<td>{number(node.overlap)}</td>",
         f"<td>{number(node.acceptance)}</td>",
-        f"<td>{number(node.u) if judged else 'none: tokens are compared'}{ruler}</td>",
+        f"<td>{number(node.u) if judged else NO_DRAW[how]}{ruler}</td>",
     )
     after = "the text" if node.parent < 0 else f"node {node.parent}"
     where = f"<small>node {node.index}, after {after}</small>" if is_tree else ""
     return f"<tr>{_token(node.text, where)}{''.join(cells)}{_verdict(name)}</tr>"
 
 
-def _closing_row(closing: Closing) -> str:
+def _closing_row(closing: Closing, how: str) -> str:
     choice = closing.choice
     if choice.how == "inverse CDF":
         drawn = f"u = {number(choice.u)} fell in [{number(choice.cdf_lo)}, {number(choice.cdf_hi)})"
@@ -84,10 +98,11 @@ def _closing_row(closing: Closing) -> str:
     else:
         drawn = "the most likely token"
     name = closing.kind if closing.emitted else "past the end"
+    outcome = OUTCOMES["plain" if how in ("p", "token") else closing.kind]
     return (
         f'<tr class="sv-closing">{_token(closing.text)}<td></td>'
         f"{_share(closing.p, number(closing.p), 'p')}"
-        f'<td colspan="4">{OUTCOMES[closing.kind]}: {escape(drawn)}</td>{_verdict(name)}</tr>'
+        f'<td colspan="4">{outcome}: {escape(drawn)}</td>{_verdict(name)}</tr>'
     )
 
 

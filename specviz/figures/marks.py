@@ -189,20 +189,20 @@ def _rounds(trace: Trace, start: int, stop: int) -> Iterator[Line]:
         index = last + 1
 
 
-def in_words(chip: Chip, judged_by_u: bool) -> str:
+def in_words(chip: Chip, how: str) -> str:
     """Return a chip's evidence as a sentence.
 
     Parameters
     ----------
     chip : Chip
         From :func:`chips`.
-    judged_by_u : bool
-        Whether the rule compared a uniform draw with the acceptance probability (``rejection``
-        does; ``greedy`` and ``match`` compare tokens).
+    how : str
+        What the rule judged by, from :func:`specviz.figures.summary.judging`.
     """
     source = chip.source
     if source is None:
-        return f"{chip.hidden} more proposals that were never examined"
+        many = "proposal that was" if chip.hidden == 1 else "proposals that were"
+        return f"{chip.hidden} more {many} never examined"
     name = chip.mark.name
     if isinstance(source, Closing):
         return f"{name}: {chip.mark.meaning}; it had probability {number(source.p)}"
@@ -213,12 +213,21 @@ def in_words(chip: Chip, judged_by_u: bool) -> str:
         return f"{name}: {chip.mark.meaning}; {laws}"
     ratio = "" if source.one_hot else f", p/q = {number(source.ratio)}"
     chance = f"kept with probability {number(source.acceptance)}"
-    if not judged_by_u:
+    if how == "token":
         return f"{name}: {laws}{ratio}; {chance}, by comparing it with the target's own token"
+    if how == "p":
+        return f"{name}: {laws}{ratio}; the rule looks only at p: {_enough(source.accepted)}"
     below = source.u < source.acceptance
     relation = "below that" if below else "not below that"
-    whole = "" if below == source.accepted else " (but the block was judged as a whole)"
-    return f"{name}: {laws}{ratio}; {chance}, the draw u = {number(source.u)} is {relation}{whole}"
+    if how == "block":
+        chance = f"its own test passes with probability {number(source.acceptance)}"
+        passed = "it passes" if below else "it does not pass"
+        relation += f": {passed}; the last one that passes decides"
+    return f"{name}: {laws}{ratio}; {chance}, the draw u = {number(source.u)} is {relation}"
+
+
+def _enough(accepted: bool) -> str:
+    return "enough" if accepted else "too little"
 
 
 def number(value: float) -> str:

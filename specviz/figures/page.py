@@ -27,7 +27,7 @@ from specviz.figures.coloured_text import (
 from specviz.figures.comparison import Comparison
 from specviz.figures.evidence import evidence_html
 from specviz.figures.marks import Gap, Line, lines
-from specviz.figures.summary import judged_by_u
+from specviz.figures.summary import judging
 from specviz.figures.visible import NEWLINE, visible
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def page(
 
 def stage_html(trace: Trace) -> str:
     """Return the rounds, each of which opens to show its evidence, and the legend."""
-    judged = judged_by_u(trace)
+    how = judging(trace)
     shown, open_one = [], True
     for line in lines(trace, SHOWN):
         if isinstance(line, Gap):
@@ -123,7 +123,7 @@ def stage_html(trace: Trace) -> str:
             continue
         opened = open_one and any(chip.mark.name == "rejected" for chip in line.chips)
         open_one = open_one and not opened  # the first rejection is where there is most to see
-        shown.append(_round(trace, line, judged, opened))
+        shown.append(_round(trace, line, how, opened))
     return (
         '<section id="stage" aria-labelledby="stage-title"><h2 id="stage-title">Round by round'
         f"</h2><p class=sv-hint>Open a round to see the evidence of every decision.</p>"
@@ -199,12 +199,12 @@ def _name(trace: Trace, role: str) -> str:
     )
 
 
-def _round(trace: Trace, line: Line, judged: bool, opened: bool) -> str:
+def _round(trace: Trace, line: Line, how: str, opened: bool) -> str:
     rounds = trace.rounds[line.first : line.last + 1]
     return (
         f'<div role="listitem"><details{" open" if opened else ""}>'
-        f'<summary class="sv-round">{line_html(line, judged)}</summary>'
-        f"{evidence_html(rounds, line, judged)}</details></div>"
+        f'<summary class="sv-round">{line_html(line, how)}</summary>'
+        f"{evidence_html(rounds, line, how)}</details></div>"
     )
 
 

@@ -70,6 +70,26 @@ def judged_by_u(trace: Trace) -> bool:
     return rule is None or rule.compares_u
 
 
+def judging(trace: Trace) -> str:
+    """Return what the run's rule judged a proposal by: "u", "block", "p" or "token".
+
+    By its own draw u; by a test with u, the last that passes deciding for all before it; by how
+    likely the target finds it; or by comparing it with the target's own token.
+
+    Examples
+    --------
+    >>> from specviz.core.trace import Trace
+    >>> [judging(Trace({"rule": rule}, [1])) for rule in ("rejection", "block", "typical", "match")]
+    ['u', 'block', 'p', 'token']
+    """
+    name = str(trace.meta.get("rule"))
+    if name == "block":
+        return name
+    if judged_by_u(trace):
+        return "u"
+    return "p" if name in ("typical", "threshold") else "token"
+
+
 def seconds(trace: Trace) -> dict[str, float]:
     """Return where the time of a run went: draft, target, rest, in seconds (0 if not recorded)."""
     measured = trace.measures()

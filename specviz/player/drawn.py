@@ -17,10 +17,10 @@ from specviz.player.contests import (
     top_two,
     verdict_of,
 )
-from specviz.player.frames import Frame
+from specviz.player.frames import Frame, rejected_row
 from specviz.player.judging import about_to
 from specviz.player.run import ACCEPTED, Run
-from specviz.player.words import evidence, number, quoted, rejected_row, tested_in_block
+from specviz.player.words import evidence, number, quoted, tested_in_block
 
 REST = "residual, laid end to end: the token that comes instead"
 OWN_DRAW = "how the proposal came: the draft's own draw from q"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from specviz.player.block import in_blocks, settled
 from specviz.player.columns import NONE
 from specviz.player.positions import examined, position_at
-from specviz.player.run import ACCEPTED, KINDS, Run
+from specviz.player.run import ACCEPTED, KINDS, REJECTED, Run
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,19 @@ def cache_at(run: Run, frame: Frame, which: str) -> Cache:
     if frame.settled or (frame.phase == "close" and not n):
         now = after
     return Cache(before, now, peak, after)
+
+
+def rejected_row(run: Run, frame: Frame) -> int:
+    """Return the rejected proposal whose residual closes a round; -1 if none.
+
+    It is the last one tried after what was kept; under block verification others follow it.
+    """
+    first, last = int(run.start[frame.round]), int(run.start[frame.round + 1])
+    verdicts, parents = run.node["verdict"], run.node["parent"]
+    kept = [i - first for i in range(first, last) if verdicts[i] == ACCEPTED]
+    end = kept[-1] if kept else NONE
+    rows = [i for i in range(first, last) if verdicts[i] == REJECTED and parents[i] == end]
+    return rows[-1] if rows else -1
 
 
 def seconds_at(run: Run, frame: Frame) -> float:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from specviz.player.block import in_blocks, kept_of, passes
 from specviz.player.columns import NONE
-from specviz.player.frames import Frame, seconds_at
+from specviz.player.frames import Frame, rejected_row, seconds_at
 from specviz.player.judging import looks_at_p
 from specviz.player.run import ACCEPTED, REJECTED, Run
 
@@ -116,19 +116,6 @@ def _own(run: Run, row: int) -> int:
         if token != NONE and share > most:
             best, most = int(token), float(share)
     return best
-
-
-def rejected_row(run: Run, frame: Frame) -> int:
-    """Return the rejected proposal whose residual closes a round; -1 if none.
-
-    It is the last one tried after what was kept; under block verification others follow it.
-    """
-    first, last = int(run.start[frame.round]), int(run.start[frame.round + 1])
-    verdicts, parents = run.node["verdict"], run.node["parent"]
-    kept = [i - first for i in range(first, last) if verdicts[i] == ACCEPTED]
-    end = kept[-1] if kept else NONE
-    rows = [i for i in range(first, last) if verdicts[i] == REJECTED and parents[i] == end]
-    return rows[-1] if rows else -1
 
 
 def caption(run: Run, frame: Frame) -> str:
