@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".gif", ".mp4")
 MOST_STEPS = 1_000
+MOST_DRAFTED = 24
+"""Steps of one round in which proposals are drafted; of larger trees several come at once."""
 NARROWEST, WIDEST = 320, 1_920
 LEAST_SCREEN, SHAPE = 960, 16 / 9
 """Pixels that the views are laid out on, whatever the film's width: more only if they need it."""
@@ -241,8 +243,13 @@ def _steps(run: Run, rounds: Any) -> list[int]:
             raise TypeError(f"rounds must hold whole numbers, got {one!r}")
         if not 0 <= one < len(run):
             raise ValueError(f"rounds must be within 0..{len(run) - 1}, got {one}")
+    if list(asked) != sorted(set(asked)):
+        raise ValueError(f"rounds must name each round once, in order, got {list(asked)[:8]}")
     steps = [
-        step for r in asked for step in range(run.first_step[int(r)], run.first_step[int(r) + 1])
+        step
+        for r in asked
+        for step in range(run.first_step[int(r)], run.first_step[int(r) + 1])
+        if _is_shown(step - int(run.first_step[int(r)]), int(run.round["nodes"][int(r)]))
     ]
     if len(steps) > MOST_STEPS:
         first = int(asked[0])
@@ -252,6 +259,11 @@ def _steps(run: Run, rounds: Any) -> list[int]:
             f"fewer rounds, such as rounds=range({first}, {max(first + 1, fits)})"
         )
     return steps
+
+
+def _is_shown(k: int, n: int) -> bool:
+    """Whether a round's step ``k`` is in the film: of many drafted proposals only some are."""
+    return k >= n - 1 or k % -(-n // MOST_DRAFTED) == 0
 
 
 def _checked_number(name: str, value: Any, least: float, most: float, unit: str) -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from specviz.player.columns import NONE
 from specviz.player.drawn import law_pieces
-from specviz.player.frames import Cache, Frame, cache_at, seconds_at
+from specviz.player.frames import Cache, Frame, cache_at, rejected_row, seconds_at
 from specviz.player.run import Run
-from specviz.player.words import rejected_row, trimmed
+from specviz.player.words import trimmed
 
 ROWS = 8
 SLOTS_BEFORE, MOST_SLOTS = 4, 24
@@ -73,19 +73,33 @@ def bars_at(run: Run, frame: Frame) -> Bars:
         for token, p, q in listed
         if token != NONE
     ]
-    rows.sort(key=lambda one: -max(one.p, one.q))
+    rows.sort(key=lambda one: -(max(one.p, one.q) if frame.seen_p else one.q))
     pa, pb = (float(mass) for mass in run.node["tail_p"][row])
     qa, qb = (float(mass) for mass in run.node["tail_q"][row])
     return Bars(
         mode="both" if frame.seen_p else "q",
-        title=(
-            "target p and draft q" if frame.seen_p else "draft q: the target has not looked yet"
-        ),
+        title=_title(frame.seen_p, _comes_later(run, frame)),
         rows=rows,
         tail=Bar("all others", pa + pb, qa + qb, qa + pb),  # where p > q the overlap is q
         overlap=float(run.node["overlap"][row]),
         residual=False,
     )
+
+
+def _title(seen_p: bool, later: bool) -> str:
+    if not seen_p:
+        without = " without its earlier siblings" if later else ""
+        return f"draft q{without}: the target has not looked yet"
+    return "p and q if its earlier siblings are rejected" if later else "target p and draft q"
+
+
+def _comes_later(run: Run, frame: Frame) -> bool:
+    """Whether the proposal in question has siblings before it, by which p and q are changed."""
+    if not (run.is_tree and run.judged_by_u):
+        return False
+    row = frame.first + max(frame.node, 0)
+    parents = run.node["parent"]
+    return any(parents[i] == parents[row] for i in range(frame.first, row))
 
 
 def _closing_bars(run: Run, frame: Frame) -> Bars:

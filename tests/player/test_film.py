@@ -135,6 +135,12 @@ def test_it_is_written_whole_or_not_at_all(
     ("wrong", "kind", "said"),
     [
         ({"rounds": range(3, 9)}, ValueError, r"rounds must be within 0\.\.4, got 5"),
+        (
+            {"rounds": [1, 1]},
+            ValueError,
+            r"rounds must name each round once, in order, got \[1, 1\]",
+        ),
+        ({"rounds": [2, 1]}, ValueError, "rounds must name each round once, in order"),
         ({"rounds": [-1]}, ValueError, r"rounds must be within 0\.\.4, got -1"),
         ({"rounds": []}, ValueError, "rounds must name at least one round"),
         ({"rounds": "all"}, TypeError, r"rounds must be a range, such as range\(0, 10\)"),

@@ -137,3 +137,34 @@ export function maskPath(data, frame) {
   }
   return pieces.join("");
 }
+
+/** What the numbers of a tree's proposals are: a later sibling's depend on those before it. */
+export function judgedBy(data) {
+  if (!data.isTree || !data.header.judged_by_u) return "";
+  return "The p and q at a proposal are those it is judged by: what its earlier siblings leave if they are rejected.";
+}
+
+/** Whether a proposal has siblings before it, by whose rejection its p and q are changed. */
+export function comesLater(data, frame, node) {
+  if (!data.isTree || !data.header.judged_by_u) return false;
+  for (let i = 0; i < node; i++)
+    if (data.node.parent[frame.first + i] === data.node.parent[frame.first + node]) return true;
+  return false;
+}
+
+/**
+ * The proposals of a large round that matter most at a frame, in their order.
+ * @param {Data} data @param {Frame} frame @param {number} most
+ */
+export function nearest(data, frame, most) {
+  const node = about(data, frame), path = new Set(node < 0 ? [] : pathTo(data, frame, node));
+  const parent = (/** @type {number} */ i) => data.node.parent[frame.first + i];
+  const rank = (/** @type {number} */ i) => {
+    if (path.has(i)) return 0;
+    if (node >= 0 && parent(i) === parent(node)) return 1;
+    return frame.status[i] === "accepted" || frame.status[i] === "rejected" ? 2 : 3;
+  };
+  const drawn = placesIn(windowAt(data, frame)).nodes.map((i) => [rank(i), i]);
+  drawn.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  return drawn.slice(0, most).map((one) => one[1]).sort((a, b) => a - b);
+}

@@ -2,6 +2,7 @@
 
 import { NONE, rowOf, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setClip, setStyle, setText, trimmed } from "./dom.js";
+import { comesLater } from "./tree_window.js";
 import { lawRows, number, rejectedRow } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
@@ -26,16 +27,22 @@ export function barsAt(data, frame) {
   const rows = [];
   for (let i = 0; i < ids.length; i++)
     if (ids[i] !== NONE) rows.push({ text: trimmed(tokenText(data, ids[i])), p: p[i], q: q[i], x: ids[i] === x });
-  rows.sort((a, b) => Math.max(b.p, b.q) - Math.max(a.p, a.q));
+  const by = (/** @type {any} */ one) => (frame.seenP ? Math.max(one.p, one.q) : one.q);
+  rows.sort((a, b) => by(b) - by(a));
   const [pa, pb] = rowOf(data, "node", "tail_p", row);
   const [qa, qb] = rowOf(data, "node", "tail_q", row);
   return {
     mode: frame.seenP ? "both" : "q",
-    title: frame.seenP ? "target p and draft q" : "draft q: the target has not looked yet",
+    title: titleOf(frame.seenP, comesLater(data, frame, node)),
     rows, overlap: data.node.overlap[row],
     // where p > q the tail's overlap is q, elsewhere p
     tail: { p: pa + pb, q: qa + qb, over: qa + pb },
   };
+}
+
+function titleOf(seenP, later) {
+  if (!seenP) return `draft q${later ? " without its earlier siblings" : ""}: the target has not looked yet`;
+  return later ? "p and q if its earlier siblings are rejected" : "target p and draft q";
 }
 
 function closingLaw(data, frame) {

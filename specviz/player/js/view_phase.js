@@ -5,6 +5,7 @@ import { NONE, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setText, show, trimmed } from "./dom.js";
 import { asks, takesThePlace } from "./judging.js";
 import { PHASES } from "./timeline.js";
+import { judgedBy, nearest } from "./tree_window.js";
 import { count, evidence, number } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
@@ -99,8 +100,10 @@ export const phaseView = {
         shown.forEach((node, k) => fill(data, frame, made[k], node));
         if (closing.el !== cards.lastChild) cards.append(closing.el);
         fillClosing(data, frame, closing);
-        show(more, n > shown.length);
-        if (n > shown.length) setText(more, `and ${n - shown.length} more of the ${count(n, "proposal")} of this round`);
+        const others = n > shown.length ? `and ${n - shown.length} more of the ${count(n, "proposal")} of this round. ` : "";
+        const told = others + judgedBy(data);
+        show(more, told !== "");
+        if (told) setText(more, told);
       },
     };
   },
@@ -110,8 +113,7 @@ export const phaseView = {
 function chosen(data, frame) {
   const all = frame.status.map((_, i) => i);
   if (!data.isTree || all.length <= MOST) return all.slice(0, MOST);
-  const matters = (/** @type {number} */ i) => frame.status[i] !== "ghost" && frame.status[i] !== "never";
-  return [...all.filter(matters), ...all.filter((i) => !matters(i))].slice(0, MOST).sort((a, b) => a - b);
+  return nearest(data, frame, MOST);
 }
 
 function fill(data, frame, one, node) {

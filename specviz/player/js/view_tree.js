@@ -2,7 +2,7 @@
 
 import { tokenText } from "./decode.js";
 import { h, pool, setAttr, setText, show, trimmed } from "./dom.js";
-import { maskPath, MOST_IN_TREE, placesIn, windowAt } from "./tree_window.js";
+import { judgedBy, maskPath, MOST_IN_TREE, placesIn, windowAt } from "./tree_window.js";
 import { GLYPHS } from "./view_phase.js";
 import { oneByOne, walkAt } from "./walk.js";
 import { number } from "./words.js";
@@ -41,7 +41,7 @@ export const treeView = {
     const edges = pool(edgeLayer, () => ({ el: h("svg:path", { class: "svp-edge" }) }));
     const leaves = pool(leafLayer, leaf);
     const folds = pool(foldLayer, () => ({ el: h("svg:text", { class: "svp-fold" }) }));
-    setText(note, `In the one pass each proposal sees the text so far, its own ancestors and itself: a row per proposal.${judgedBy(data)}`);
+    setText(note, `In the one pass each proposal sees the text so far, its own ancestors and itself: a row per proposal. ${judgedBy(data)}`);
     let drawn = -1, key = "";
     /** @type {Map<number, number>} which of the pool shows a proposal */
     let slot = new Map();
@@ -130,12 +130,6 @@ export const treeView = {
     };
   },
 };
-
-/** What the numbers of a tree's cards are: a later sibling's depend on those before it. */
-export function judgedBy(data) {
-  if (!data.isTree || !data.header.judged_by_u) return "";
-  return " The p and q of a proposal are those it is judged by if its earlier siblings are rejected: what they leave.";
-}
 
 function shortened(data, frame, node, most) {
   const text = trimmed(tokenText(data, data.node.token[frame.first + node]));

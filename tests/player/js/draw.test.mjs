@@ -8,9 +8,11 @@ import { blocksIn } from "../../../specviz/player/js/view_lanes.js";
 import { measuresAt } from "../../../specviz/player/js/view_measures.js";
 import { maskPath, placesIn, windowAt } from "../../../specviz/player/js/tree_window.js";
 import { pending } from "../../../specviz/player/js/view_text.js";
-import { tokensAt } from "../../../specviz/player/js/race.js";
+import { tokensAt } from "../../../specviz/player/js/race_time.js";
 import { treeView } from "../../../specviz/player/js/view_tree.js";
-import { install } from "./fakedom.mjs";
+import { phaseView } from "../../../specviz/player/js/view_phase.js";
+import { number } from "../../../specviz/player/js/words.js";
+import { all, install } from "./fakedom.mjs";
 import { run, story, tree } from "./handmade.mjs";
 
 before(install);
@@ -169,4 +171,41 @@ test("what stands behind the text: proposals of a chain, the branch of a tree, n
 test("a race counts the rounds that were over", () => {
   const { data } = story();
   assert.deepEqual([0, 0.0129, 0.0131, 0.024, 9].map((s) => tokensAt(data, s).tokens), [0, 0, 2, 3, 6]);
+});
+
+test("a later sibling's numbers are those that its siblings leave, and the page says so", () => {
+  const made = tree();
+  const { el, update } = phaseView.mount(made.data, made.time, {});
+  for (let step = 0; step < made.time.length; step++) {
+    const frame = frameAt(made.data, made.time, step);
+    update(frame);
+    if (frame.phase !== "decide") continue;
+    const bars = barsAt(made.data, frame), x = bars.rows.find((one) => one.x);
+    const card = all(el, (one) => one.attributes?.["data-focus"] === "")[0].textContent;
+    assert.ok(card.includes(`q ${number(x.q)}`) && card.includes(`p ${number(x.p)}`), card);
+    assert.equal(bars.title.includes("earlier siblings"), [1, 4].includes(frame.node));
+  }
+  assert.match(el.textContent, /judged by: what its earlier siblings leave/);
+  const chain = story(), view = phaseView.mount(chain.data, chain.time, {});
+  view.update(frameAt(chain.data, chain.time, 0));
+  assert.doesNotMatch(view.el.textContent, /siblings/);
+});
+
+test("before the target has looked nothing is in the order of its p", () => {
+  const made = run([{ nodes: [[" a", 1, 0.1, 0.3, 0.1]], closing: " d", kind: 2 }]);
+  made.data.node.top_p.set([0.1, 0.85, 0]);
+  made.data.node.top_q.set([0.3, 0.2, 0]);
+  const order = (step) => barsAt(made.data, frameAt(made.data, made.time, step)).rows.map((one) => one.q.toFixed(1)).join(" ");
+  assert.equal(order(0), "0.3 0.2");
+  assert.equal(order(1), "0.2 0.3");
+});
+
+test("of a large tree the cards are those around the proposal in question", () => {
+  const { data, time } = wide([8, 8, 6]);
+  const { el, update } = phaseView.mount(data, time, {});
+  for (let step = 0; step < time.length; step += 7) {
+    const frame = frameAt(data, time, step);
+    update(frame);
+    if (frame.node >= 0) assert.equal(all(el, (one) => one.attributes?.["data-focus"] === "").length, 1);
+  }
 });
