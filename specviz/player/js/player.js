@@ -53,7 +53,7 @@ export function buildPlayer(el, data, model, feed = null) {
   const newest = () => time.length - (feed?.running && data.round.nodes[data.rounds - 1] ? 2 : 1);
   const heading = () => state.following && Boolean(feed?.running);
   const root = h("div", {
-    class: `svp svp-player svp-${options.theme ?? "auto"}`, tabindex: 0, role: "group",
+    class: `svp svp-player svp-${options.theme ?? "auto"}${options.height ? " svp-fixed" : ""}`, tabindex: 0, role: "group",
     "aria-label": `Player: ${data.header.label}`, "data-lm-suppress-shortcuts": "true",
     "data-testid": "specviz-player",
   });
@@ -105,9 +105,13 @@ export function buildPlayer(el, data, model, feed = null) {
     },
     whatIf(change) {
       clock.stop();
+      const back = !change && state.whatIf;
       state.whatIf = change && { ...state.whatIf, ...change };
       draw();
+      if (back) announce();
     },
+    /** Say a thing that is not what happened, once it is settled. @param {string} words */
+    tell: (words) => setText(live, words),
     guess(kept) {
       if (!player.frame.concealed) return;
       book.answer(player.frame, kept);
@@ -124,6 +128,7 @@ export function buildPlayer(el, data, model, feed = null) {
       state.predict = !state.predict;
       if (state.predict) book.clear();
       draw();
+      announce();
     },
     guided() {
       state.guided = !state.guided;
@@ -177,13 +182,16 @@ export function buildPlayer(el, data, model, feed = null) {
     (view.name === "text" ? stage : SIDE.includes(view.name) ? side : main).append(section);
   });
   stage.append(captionBox, predicting.el, ...[main, side].filter((part) => part.firstChild));
+  const supposing = h("b", { class: "svp-badge svp-supposing", hidden: true, text: "what if: text, cards and caption still show what happened" });
   const head = h("div", { class: "svp-head1" }, [
-    h("b", { text: options.title || data.header.label }), h("span", { text: data.header.rule_label }),
+    h("b", { text: options.title || data.header.label }), h("span", { text: data.header.rule_label }), supposing,
   ]);
   root.append(head, stage, bar.list, bar.el, live);
   el.append(root);
 
   const draw = () => keepingFocus(root, update);
+  /** What the live region told: the step, and whether as a question. */
+  let told = { step: -1, asked: false };
 
   function update() {
     const asks = state.predict && book.asks(frameAt(data, time, state.step));
@@ -198,6 +206,11 @@ export function buildPlayer(el, data, model, feed = null) {
     setAttr(root, "data-round", frame.round);
     setAttr(root, "data-phase", frame.phase);
     setAttr(root, "data-step", frame.step);
+    setAttr(root, "data-whatif", Boolean(state.whatIf) || null);
+    show(supposing, Boolean(state.whatIf));
+    // a question is said as soon as it stands; what was said of another step does not stay
+    if (frame.concealed && !(told.asked && told.step === frame.step)) announce();
+    else if (told.step !== frame.step || (told.asked && !frame.concealed)) setText(live, "");
     // at this pace hardly anybody sees a transition, and each costs a layer of its own
     setAttr(root, "data-fast", (state.playing && state.speed >= 4) || null);
   }
@@ -231,6 +244,7 @@ export function buildPlayer(el, data, model, feed = null) {
 
   function announce() {
     setText(live, spoken(data, player.frame));
+    told = { step: state.step, asked: player.frame.concealed };
   }
 
   /** @type {any} */

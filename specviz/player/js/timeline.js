@@ -149,13 +149,20 @@ export function stepOfToken(data, time, index) {
 
 /**
  * The next place, after a step and round the end to the beginning, where a text was proposed or
- * drawn; -1 if it never was. Capitals and the blank before a word do not count.
+ * drawn; -1 if it never was. Capitals and the blank before a word do not count. A token that is
+ * the text comes before all that only have it in them.
  * @param {Data} data @param {Timeline} time @param {string} words @param {number} step
  */
 export function search(data, time, words, step) {
   const wanted = words.trim().toLowerCase();
   if (!wanted || !data.rounds) return -1;
-  const hits = data.header.strings.map((s) => s.toLowerCase().includes(wanted));
+  const strings = data.header.strings.map((s) => s.toLowerCase());
+  const whole = next(data, time, strings.map((s) => s.trim() === wanted), step);
+  return whole < 0 ? next(data, time, strings.map((s) => s.includes(wanted)), step) : whole;
+}
+
+/** @param {Data} data @param {Timeline} time @param {boolean[]} hits by token @param {number} step */
+function next(data, time, hits, step) {
   const here = time.at(step).round;
   for (let k = 0; k <= data.rounds; k++) {
     const round = (here + k) % data.rounds;
@@ -167,8 +174,8 @@ export function search(data, time, words, step) {
         }));
     if (hits[data.round.closing[round]]) found.push(time.step({ round, phase: "close", node: -1 }));
     found.sort((a, b) => a - b);
-    const next = k ? found[0] : found.find((s) => s > step);
-    if (next !== undefined) return next;
+    const one = k ? found[0] : found.find((s) => s > step);
+    if (one !== undefined) return one;
   }
   return -1;
 }

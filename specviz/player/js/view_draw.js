@@ -161,15 +161,22 @@ function name(data, chosen) {
   return chosen ? quoted(tokenText(data, chosen.token)) : "a token that is not listed";
 }
 
+/** What another u would mean, for whoever hears the slider. */
+function verdictAt(data, kept, changed) {
+  if (!oneByOne(data)) return changed ? `test would ${kept ? "pass" : "not pass"}` : `test ${kept ? "passes" : "does not pass"}`;
+  return `${changed ? "would be " : ""}${kept ? "kept" : "rejected"}`;
+}
+
 function piece() {
   const text = h("bdi");
   return { el: h("div", { class: "svp-piece" }, [text]), text };
 }
 
-/** A slider under a ruler. @param {string} label @param {(x: number) => void} moved */
-function slider(label, moved) {
+/** A slider under a ruler. @param {string} label @param {(x: number) => void} moved @param {() => void} settled */
+function slider(label, moved, settled) {
   const el = h("input", { type: "range", min: 0, max: 1, step: 0.001, class: "svp-drag", "aria-label": label, title: label });
   el.addEventListener("input", () => moved(Math.min(Number(el.value), 0.9999)));
+  el.addEventListener("change", settled);
   return el;
 }
 
@@ -182,14 +189,16 @@ export const drawView = {
     const keepText = h("span", { class: "svp-keept" }), dropText = h("span", { class: "svp-dropt" });
     const ghost = h("i", { class: "svp-needle svp-real" }), needle = h("i", { class: "svp-needle" });
     const ruler = h("div", { class: "svp-ruler" }, [keep, drop, keepText, dropText, ghost, needle]);
-    const drag = slider("Drag u: what if the draw had been another one?", (u) => player.whatIf({ u }));
+    let latest = "";
+    const tell = () => player.tell?.(latest);
+    const drag = slider("Drag u: what if the draw had been another one?", (u) => player.whatIf({ u }), tell);
     const test = h("div", { class: "svp-test" }, [ruler, drag, ends()]);
 
     const lawTitle = h("div", { class: "svp-sub" });
     const pieces = h("div", { class: "svp-pieces" });
     const many = pool(pieces, piece);
     const lawGhost = h("i", { class: "svp-needle svp-real" }), lawNeedle = h("i", { class: "svp-needle" });
-    const lawDrag = slider("Drag the draw: what if it had fallen elsewhere?", (v) => player.whatIf({ v }));
+    const lawDrag = slider("Drag the draw: what if it had fallen elsewhere?", (v) => player.whatIf({ v }), tell);
     const law = h("div", { class: "svp-law" }, [
       lawTitle, h("div", { class: "svp-ruler" }, [pieces, lawGhost, lawNeedle]), lawDrag, ends(),
     ]);
@@ -214,6 +223,7 @@ export const drawView = {
         boards.forEach((one, i) => one.update(seen.contests?.[i] ?? null));
         show(unreal, changed);
         setText(says, seen.says);
+        latest = seen.says;
         if (seen.test) {
           const { a, u, real, kept } = seen.test, hidden = Number.isNaN(u);
           const share = Math.min(1, a) || 0;
@@ -226,6 +236,7 @@ export const drawView = {
           setAttr(needle, "data-kept", kept);
           show(drag, !hidden);
           if (!hidden) slide(drag, u);
+          setAttr(drag, "aria-valuetext", hidden ? null : `u = ${number(u)}: ${verdictAt(data, kept, changed)}`);
         }
         if (seen.law) fillLaw(data, seen.law, { lawTitle, many, lawNeedle, lawGhost, lawDrag, law });
       },
@@ -247,6 +258,7 @@ function fillLaw(data, seen, parts) {
   needles(parts.lawNeedle, parts.lawGhost, seen.v, seen.real ?? seen.v, Number.isNaN(seen.v));
   show(parts.lawDrag, seen.colour !== "q");
   slide(parts.lawDrag, Number.isNaN(seen.v) ? 0.5 : seen.v);
+  setAttr(parts.lawDrag, "aria-valuetext", Number.isNaN(seen.v) ? "not on record" : `${number(seen.v)}: ${name(data, seen.chosen)}`);
 }
 
 function needles(needle, ghost, x, real, hidden) {

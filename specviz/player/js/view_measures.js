@@ -2,7 +2,7 @@
 
 import { h, pool, setAttr, setStyle, setText } from "./dom.js";
 import { secondsAt } from "./frame.js";
-import { number } from "./words.js";
+import { count, number } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -93,7 +93,7 @@ export const measuresView = {
           setAttr(bar.el, "data-round", r);
           setAttr(bar.el, "data-this", r === frame.round || null);
           setAttr(bar.el, "data-over", over || null);
-          setAttr(bar.el, "title", over ? `round ${r}: ${tokens} tokens` : `round ${r}`);
+          setAttr(bar.el, "title", over ? `round ${r}: ${count(tokens, "token")}` : `round ${r}`);
           setStyle(bar.el, "--svp-cap", `${100 / Math.max(1, tokens)}%`);
         });
       },
