@@ -14,7 +14,7 @@ How the parts fit
       ├─ contests.js, walk.js      of the draw: what decides without a u; what another u leads to
       ├─ predict.js, controls.js, focus.js, playback.js   modes, keys and buttons, the clock
       ├─ player.js     puts them together: mountPlayer(el, data, model)
-      ├─ race.js       several runs on one clock of measured time
+      ├─ race.js       several runs on one clock of measured time (race_time.js: its pure part)
       ├─ live.js       a run in progress: its controls, above a player that grows
       ├─ main.js       render({ model, el }): what a model's ``kind`` mounts (mounting.js)
       └─ standalone.js the page's entry; shim.js stands in for a widget's model

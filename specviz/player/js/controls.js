@@ -57,6 +57,13 @@ export function command({ key, shiftKey }) {
   }
 }
 
+/** @param {string} glyph @param {string} label @param {() => void} does @param {any} [extra] attributes */
+export function button(glyph, label, does, extra = {}) {
+  const made = h("button", { type: "button", title: label, "aria-label": label, text: glyph, ...extra });
+  made.addEventListener("click", does);
+  return made;
+}
+
 /** The list of keys that "?" shows. @param {string[][]} keys @param {string} more */
 export function helpList(keys, more) {
   return h("div", { class: "svp-help", hidden: true, role: "dialog", "aria-label": "Keys" }, [
@@ -111,11 +118,6 @@ export function notice(leave) {
 
 /** @param {any} player @param {{ standalone: boolean, length: number }} options */
 export function controls(player, options) {
-  const button = (glyph, label, does, extra = {}) => {
-    const made = h("button", { type: "button", title: label, "aria-label": label, text: glyph, ...extra });
-    made.addEventListener("click", does);
-    return made;
-  };
   const play = button("▶", "Play (space)", () => player.toggle(), { class: "svp-play", "data-testid": "svp-play" });
   const scrub = h("input", {
     type: "range", min: 0, max: Math.max(0, options.length - 1), step: 1, value: 0,

@@ -1,29 +1,19 @@
 // A race: several runs side by side on one clock of measured time.
 
+import { button, helpList, notice } from "./controls.js";
 import { decode, pieceText, unzip } from "./decode.js";
-import { h, setAttr, setStyle, setText } from "./dom.js";
+import { h, setAttr, setStyle, setText, show } from "./dom.js";
+import { afterPointer, keepingFocus } from "./focus.js";
 import { playback } from "./playback.js";
+import { RACE_KEYS, hashOf, nextEnd, raceCommand, timeOf, tokensAt } from "./race_time.js";
+import { clamp } from "./timeline.js";
 import { markOf } from "./view_text.js";
-import { duration } from "./words.js";
+import { count, duration } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 
 const WINDOW = 160;
 const PACES = [0.1, 0.25, 0.5, 1, 2, 4];
-
-/**
- * How many tokens a run had after so many seconds: those of the rounds that were over.
- * @param {Data} data @param {number} seconds
- */
-export function tokensAt(data, seconds) {
-  let low = 0, high = data.rounds;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (data.sums.seconds[middle] <= seconds + 1e-12) low = middle;
-    else high = middle - 1;
-  }
-  return { rounds: low, tokens: data.outStart[low] };
-}
 
 /** @param {Data} data */
 function lane(data) {
@@ -33,8 +23,9 @@ function lane(data) {
   const bar = h("i", { class: "svp-fill" });
   const numbers = h("span", { class: "svp-len" }), flag = h("b", { class: "svp-flag" });
   const el = h("div", { class: "svp-racer", role: "listitem" }, [
-    h("div", { class: "svp-cachehead" }, [h("b", { text: data.header.label }), flag, numbers]),
-    h("div", { class: "svp-progress" }, [bar]),
+    h("b", { class: "svp-name", text: data.header.label }),
+    h("div", { class: "svp-cachehead" }, [numbers, flag]),
+    h("div", { class: "svp-progress", "aria-hidden": "true" }, [bar]),
     h("div", { class: "svp-text" }, [text]),
   ]);
   let low = 0, high = 0;
@@ -66,7 +57,7 @@ function lane(data) {
       while (high > tokens) spans.pop().remove(), high--;
       while (low < from) spans.shift().remove(), low++;
       setStyle(bar, "transform", `scaleX(${total ? (tokens / total).toFixed(4) : 1})`);
-      setText(numbers, `${tokens} tokens, ${rounds} passes`);
+      setText(numbers, `${count(tokens, "token")}, ${count(rounds, "pass", "passes")}`);
       return tokens;
     },
   };
@@ -82,34 +73,13 @@ export function mountRace(el, runs, model) {
   const end = Math.max(...lanes.map((one) => one.finish));
   let now = 0, pace = PACES.includes(options.pace) ? options.pace : end < 3 ? 0.25 : 1;
   const off = new AbortController();
+  const title = options.title || `Race of ${runs.length} runs`;
   const root = h("div", {
-    class: `svp svp-race svp-${options.theme ?? "auto"}`, tabindex: 0, role: "group",
-    "aria-label": "Race", "data-lm-suppress-shortcuts": "true", "data-testid": "specviz-race",
+    class: `svp svp-race svp-${options.theme ?? "auto"}${options.height ? " svp-fixed" : ""}`, tabindex: 0, role: "group",
+    "aria-label": title, "data-lm-suppress-shortcuts": "true", "data-testid": "specviz-race",
   });
-  const play = h("button", { type: "button", class: "svp-play", "aria-label": "Play (space)", text: "▶", "data-testid": "svp-play" });
-  const scrub = h("input", { type: "range", min: 0, max: end || 1, step: "any", value: 0, class: "svp-scrub", "aria-label": "Time" });
-  const where = h("output", { class: "svp-where" });
-  const speed = h("select", { "aria-label": "Pace" }, PACES.map((x) => h("option", { value: x, text: x === 1 ? "real time" : `${x}×` })));
-  speed.value = String(pace);
-  const live = h("div", { class: "svp-live", "aria-live": "polite", "data-testid": "svp-live" });
-  root.append(
-    h("div", { class: "svp-head1" }, [h("b", { text: options.title || "Race" }), h("span", { text: "one clock: each run's own measured times" })]),
-    h("div", { class: "svp-racers", role: "list" }, lanes.map((one) => one.el)),
-    h("div", { class: "svp-bar", role: "toolbar", "aria-label": "Race" }, [play, scrub, where, speed]), live,
-  );
-  el.append(root);
+  if (options.height) root.style.height = `${options.height}px`;
 
-  const draw = () => {
-    const places = lanes.filter((one) => one.finish <= now + 1e-12).sort((a, b) => a.finish - b.finish);
-    for (const one of lanes) {
-      one.update(now);
-      const place = places.indexOf(one);
-      setText(one.flag, place < 0 ? "" : place ? `done after ${duration(one.finish)}` : `first: ${duration(one.finish)}`);
-      setAttr(one.el, "data-first", place === 0 || null);
-    }
-    scrub.value = String(now);
-    setText(where, duration(now));
-  };
   const clock = playback({
     speed: () => 60 * pace, // steps of 1/60 second
     waits: () => false,
@@ -120,43 +90,126 @@ export function mountRace(el, runs, model) {
     },
     changed(playing) {
       setText(play, playing ? "❚❚" : "▶");
-      setAttr(play, "aria-label", playing ? "Pause (space)" : "Play (space)");
+      for (const name of ["aria-label", "title"]) setAttr(play, name, playing ? "Pause (space)" : "Play (space)");
       if (!playing) announce();
     },
   });
-  const go = (/** @type {number} */ to) => {
-    clock.stop();
-    now = Math.min(end, Math.max(0, to));
-    draw();
-    announce();
+  const race = {
+    /** @param {number} to seconds */
+    go(to) {
+      clock.stop();
+      now = clamp(to, 0, end);
+      draw();
+      announce();
+    },
+    step: (way) => race.go(nextEnd(runs, now, way)),
+    leap: (way) => race.go(now + (way * end) / 10),
+    edge: (way) => race.go(way < 0 ? 0 : end),
+    toggle() {
+      if (!clock.playing && now >= end) now = 0;
+      clock.toggle();
+    },
+    speed(way) {
+      pace = PACES[clamp(PACES.indexOf(pace) + way, 0, PACES.length - 1)];
+      paces.value = String(pace);
+    },
+    full() {
+      const done = document.fullscreenElement ? document.exitFullscreen() : root.requestFullscreen?.();
+      done?.catch?.(() => note.say("full screen is not allowed here"));
+    },
+    help(on) {
+      show(list, on ?? list.hidden);
+      if (!list.hidden) list.scrollIntoView?.({ block: "nearest" });
+    },
+    escape() {
+      race.help(false);
+      note.hush();
+    },
+    link() {
+      if (!options.standalone) return;
+      location.hash = hashOf(now);
+      note.offer(location);
+    },
   };
+
+  const play = button("▶", "Play (space)", () => race.toggle(), { class: "svp-play", "data-testid": "svp-play" });
+  const scrub = h("input", {
+    type: "range", min: 0, max: end || 1, step: "any", value: 0, class: "svp-scrub", "aria-label": "Time", "data-testid": "svp-scrub",
+  });
+  const where = h("output", { class: "svp-where", "data-testid": "svp-where" });
+  const paces = h("select", { "aria-label": "Pace", title: "Pace" }, PACES.map((x) => h("option", { value: x, text: x === 1 ? "real time" : `${x}×` })));
+  paces.value = String(pace);
+  const link = button("link", "Copy a link to this moment (c)", () => race.link());
+  show(link, Boolean(options.standalone));
+  const note = notice(() => root.focus({ preventScroll: true }));
+  const list = helpList(RACE_KEYS, "Each run has its own lane and its own measured times; a round's tokens appear when the round is over.");
+  const live = h("div", { class: "svp-live", "aria-live": "polite", "data-testid": "svp-live" });
+  const group = (...children) => h("div", { class: "svp-group" }, children);
+  root.append(
+    h("div", { class: "svp-head1" }, [h("b", { text: title }), h("span", { text: "one clock: each run's own measured times" })]),
+    h("div", { class: "svp-racers", role: "list", "aria-label": "Runs" }, lanes.map((one) => one.el)),
+    list,
+    h("div", { class: "svp-bar", role: "toolbar", "aria-label": "Race" }, [
+      group(
+        button("|◂", "Restart (Home)", () => race.edge(-1), { "data-testid": "svp-restart" }),
+        button("◂", "Back: the last end of a round (left)", () => race.step(-1), { "data-testid": "svp-back" }),
+        play,
+        button("▸", "Forward: the next end of a round (right)", () => race.step(1), { "data-testid": "svp-next" }),
+        button("▸|", "End (End)", () => race.edge(1), { "data-testid": "svp-end" }),
+      ),
+      scrub, where,
+      group(paces, link, button("full", "Full screen (f)", () => race.full()), button("?", "Keys (?)", () => race.help())),
+      note.el,
+    ]), live,
+  );
+  el.append(root);
+
+  const draw = () => keepingFocus(root, update);
+  function update() {
+    const places = lanes.filter((one) => one.finish <= now + 1e-12).sort((a, b) => a.finish - b.finish);
+    for (const one of lanes) {
+      one.update(now);
+      const place = places.indexOf(one);
+      setText(one.flag, place < 0 ? "" : place ? `done: ${duration(one.finish)}` : `first: ${duration(one.finish)}`);
+      setAttr(one.el, "data-first", place === 0 || null);
+    }
+    scrub.value = String(now);
+    scrub.setAttribute("aria-valuetext", `${duration(now)} of ${duration(end)}`);
+    setText(where, duration(now));
+    setAttr(root, "data-seconds", now);
+    if (!clock.playing) note.hush();
+  }
   function announce() {
-    const told = runs.map((data) => `${data.header.label}: ${tokensAt(data, now).tokens} tokens`);
+    const told = runs.map((data, i) => {
+      const over = lanes[i].finish <= now + 1e-12 ? `, done after ${duration(lanes[i].finish)}` : "";
+      return `${data.header.label}: ${count(tokensAt(data, now).tokens, "token")}${over}`;
+    });
     setText(live, `After ${duration(now)}: ${told.join("; ")}.`);
   }
-  const toggle = () => {
-    if (!clock.playing && now >= end) now = 0;
-    clock.toggle();
-  };
   const listen = (target, event, does) => target.addEventListener(event, does, { signal: off.signal });
-  listen(play, "click", toggle);
-  listen(scrub, "input", () => go(Number(scrub.value)));
-  listen(speed, "change", () => (pace = Number(speed.value)));
+  listen(scrub, "input", () => race.go(Number(scrub.value)));
+  listen(paces, "change", () => (pace = Number(paces.value)));
   listen(root, "keydown", (/** @type {any} */ event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target.tagName === "SELECT" || (event.target.tagName === "BUTTON" && event.key === " ")) return event.stopPropagation();
-    const acts = {
-      " ": toggle, ArrowRight: () => go(now + end / 100), ArrowLeft: () => go(now - end / 100),
-      Home: () => go(0), End: () => go(end),
-    };
-    if (!acts[event.key]) return;
+    const tag = event.target.tagName;
+    if (tag === "SELECT" || (tag === "BUTTON" && (event.key === " " || event.key === "Enter"))) return event.stopPropagation();
+    const asked = raceCommand(event);
+    if (!asked) return;
     event.preventDefault();
     event.stopPropagation();
-    acts[event.key]();
+    race[asked[0]](...asked.slice(1));
   });
+  afterPointer(root, off.signal);
   const watch = new IntersectionObserver((seen) => clock.seen(seen[seen.length - 1].isIntersecting));
   watch.observe(root);
+  const fromLink = () => {
+    const moment = options.standalone ? timeOf(location.hash, end) : null;
+    if (moment !== null && Math.abs(moment - now) > 1e-6) race.go(moment);
+  };
+  listen(window, "hashchange", fromLink);
   draw();
+  fromLink();
+  announce();
   let gone = false;
   return () => {
     if (gone) return;
