@@ -13,6 +13,7 @@ from specviz.figures.visible import visible
 from specviz.player.assets import LAB_PAGE
 from specviz.player.editor_settings import editor_values
 from specviz.player.page import _PAGE_STYLE, code, embedded, policy
+from specviz.player.without_script import law_without_script
 
 _TITLE = "Speculative decoding at one position"
 
@@ -86,7 +87,7 @@ def checked_path(path: Any) -> Path:
 
 
 def lab_page(values: dict[str, Any], title: str, twin: str) -> str:
-    """Return a page of the second entry (the editor, the watch), with words for no script."""
+    """Return a page of the second entry (the editor, the watch); ``twin`` is HTML for no script."""
     theme = values["options"]["theme"]
     scheme = "light dark" if theme == "auto" else theme
     told = values | {"options": values["options"] | {"standalone": True}}
@@ -100,14 +101,12 @@ def lab_page(values: dict[str, Any], title: str, twin: str) -> str:
         f"<title>{heading}</title>\n<style>{_PAGE_STYLE}</style>\n</head>\n"
         f'<body class="svp-body-{theme}">\n<main class="svp-page">\n'
         f"{embedded(told, [], title)}\n"
-        f"<noscript><h1>{heading}</h1><pre>{escape(twin)}</pre></noscript>\n"
+        f"<noscript><h1><bdi>{heading}</bdi></h1>{twin}</noscript>\n"
         f"</main>\n{code(LAB_PAGE)}\n</body>\n</html>\n"
     )
 
 
 def _twin(values: dict[str, Any]) -> str:
-    from specviz.figures._laws_of_one_position import table
-
     if values["words"]:
-        return table(values["words"], values["p"], values["q"])
-    return "This page needs scripts: it is an editor, and what it draws is drawn in the browser."
+        return law_without_script(values["words"], values["p"], values["q"])
+    return "<p>This page needs scripts: it is an editor, and what it draws is drawn in it.</p>"

@@ -279,6 +279,9 @@ body { margin: 0; background: #ffffff; font: 15px/1.45 system-ui, sans-serif; co
 .svp-plain .sv-fast { background: #009e73; }
 .svp-plain .sv-target { background: #0072b2; }
 .svp-still { max-width: 100%; height: auto; border: 1px solid #8a909b; border-radius: 8px; }
+.svp-page noscript { overflow-wrap: anywhere; } .svp-page noscript * { max-width: 100%; }
+.svp-wide { overflow-x: auto; } .svp-wide td, .svp-wide thead th { overflow-wrap: normal; }
+.svp-wide th:first-child { min-width: 6em; } .svp-page noscript h1 { font-size: 26px; line-height: 1.25; }
 .svp-times { border-collapse: collapse; } .svp-times caption { text-align: left; font-weight: 600; }
 .svp-times th, .svp-times td { padding: 4px 14px 4px 0; border-bottom: 1px solid #8a909b; text-align: right; }
 .svp-times th:first-child { text-align: left; }

@@ -15,6 +15,9 @@ from specviz.player.without_script import race_without_script
 if TYPE_CHECKING:
     from specviz.core.trace import Trace
 
+LONGEST_HEADING = 56
+"""Letters of the names in a heading: those that fit; all of them stand in the lanes."""
+
 
 def race_page(
     traces: Sequence[Trace],
@@ -35,7 +38,7 @@ def race_page(
     options = checked_options(height=height, theme=theme, title=title)
     runs = checked_runs(traces)
     named = " · ".join(dict.fromkeys(label(run) for run in runs))
-    heading = visible(title if title is not None else f"Race: {named}", limit=120)
+    heading = visible(title if title is not None else named_race(runs), limit=120)
     values: dict[str, Any] = {"kind": "race", "options": options | {"standalone": True}}
     data = [compressed(pack(project(run))) for run in runs]
     said = f"Race of {len(runs)} runs on one clock of measured time: {named}"
@@ -44,5 +47,26 @@ def race_page(
         theme,
         f"<header><h1><bdi>{escape(heading)}</bdi></h1>"
         "<p>One clock: each run's own measured times.</p></header>\n"
-        f"{embedded(values, data, said)}\n<noscript>{race_without_script(runs)}</noscript>\n",
+        f"{embedded(values, data, said)}\n<noscript>{race_without_script(runs, theme)}</noscript>\n",
     )
+
+
+def named_race(runs: Sequence[Trace]) -> str:
+    """Return what a race is called: its runs' names, or how many there are and the first of them.
+
+    Examples
+    --------
+    >>> from specviz.core.trace import Trace
+    >>> named_race([Trace({"rule": "match", "drafter": "eagle"}, [1])] * 2)
+    'Race: eagle, match'
+    """
+    names = list(dict.fromkeys(label(run) for run in runs))
+    whole = " · ".join(names)
+    if len(whole) <= LONGEST_HEADING:
+        return f"Race: {whole}"
+    kept = [names[0]]
+    for name in names[1:]:
+        if len(" · ".join([*kept, name])) > LONGEST_HEADING:
+            break
+        kept.append(name)
+    return f"Race of {len(runs)}: {' · '.join(kept)} · …"

@@ -12,6 +12,7 @@ from specviz.player.editor_page import checked_path, lab_page
 from specviz.player.editor_settings import FAULTS, FOX, checked_law, checked_name, checked_words
 from specviz.player.options import checked_options
 from specviz.player.watch_run import looks_up_to
+from specviz.player.without_script import law_without_script
 
 RATES = (20, 100, 500, 2_500, 10_000)
 LIMIT = 20_000
@@ -92,7 +93,10 @@ def watch_html(
         "seed": checked_seed(seed), "from": "next tokens, drawn in this page",
         "sampler": "" if fault is None else checked_name("fault", fault, FAULTS),
     }  # fmt: skip
-    twin = "This page needs scripts: it draws samples and shows them as they arrive."
+    twin = (
+        "<p>The samples of this page are drawn in it, which needs scripts. What a sampler is held "
+        f"against is the target's law p:</p>{law_without_script(words, law, other)}"
+    )
     heading = options["title"] or "Is it lossless? Watch the samples"
     write_whole(where, lab_page({"kind": "watch", "options": options}, heading, twin))
     return where

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -39,12 +39,12 @@ def player_without_script(
     views : sequence of str, optional
         The views that the page shows; by default all.
     theme : str
-        A page that follows its reader gets the light picture.
+        With "auto" the picture is there twice, and the reader sees the one that fits.
     """
     text = coloured_html(trace, budget=SHOWN_WITHOUT_SCRIPT)
     if views is not None and "text" not in views:
         text = ""
-    return _picture(run, views, "dark" if theme == "dark" else "light") + text
+    return _picture(run, views, theme) + text
 
 
 def described(trace: Trace) -> str:
@@ -55,8 +55,10 @@ def described(trace: Trace) -> str:
     )
 
 
-def race_without_script(traces: Sequence[Trace]) -> str:
-    """Return a table of the measured times, and what each run wrote."""
+def race_without_script(traces: Sequence[Trace], theme: str = "auto") -> str:
+    """Return a picture and a table of the measured times, and what each run wrote."""
+    from specviz.player.race_still import race_picture
+
     taken = [sum(seconds(trace).values()) for trace in traces]
     first = taken.index(min(taken))
     rows = "".join(
@@ -71,23 +73,82 @@ def race_without_script(traces: Sequence[Trace]) -> str:
         f"<p><bdi>{escape(visible(trace.prompt_text + trace.text, limit=LONGEST_TEXT))}</bdi></p>"
         for trace in traces
     )
+    alt = "Race at its end. " + " ".join(
+        f"{label(trace)}: {len(trace.tokens):,} tokens in {duration(took)}."
+        for trace, took in zip(traces, taken, strict=True)
+    )
     return (
-        '<table class="svp-times"><caption>Measured times</caption><thead><tr>'
-        '<th scope="col">run</th><th scope="col">tokens</th><th scope="col">target passes</th>'
+        f"{image(lambda one: race_picture(traces, one), theme, alt)}"
+        '<div class="svp-wide"><table class="svp-times"><caption>Measured times</caption><thead>'
+        '<tr><th scope="col">run</th><th scope="col">tokens</th><th scope="col">target passes</th>'
         '<th scope="col">time</th><th scope="col">tokens per second</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table>{texts}"
+        f"<tbody>{rows}</tbody></table></div>{texts}"
     )
 
 
 def _picture(run: Run, views: Sequence[str] | None, theme: str) -> str:
-    """Return an image with its alternative text; nothing if the run has no rounds."""
+    """Return an image with its alternative text, in the colours that the reader prefers.
+
+    Nothing if the run has no rounds.
+    """
     if not len(run):
         return ""
     frame = frame_at(run, step_of(run, chosen(run)))
     drawn = default_views(run) if views is None else ("caption", *views)
     scene = pictured(run, frame, drawn, WIDTH)
-    data = base64.b64encode(pixels(scene, theme, 1.0)).decode()
+    return image(
+        lambda one: pixels(scene, one, 1.0), theme, spoken(run, frame),
+        f'width="{scene.width:.0f}" height="{scene.height:.0f}"',
+    )  # fmt: skip
+
+
+def image(png: Callable[[str], bytes], theme: str, alt: str, size: str = "") -> str:
+    """Return a picture as HTML; with theme "auto" in the colours that the reader prefers.
+
+    Parameters
+    ----------
+    png : callable
+        Returns a theme's PNG.
+    theme : str
+        "light", "dark" or "auto".
+    alt : str
+        What there is to see, in words.
+    size : str
+        Attributes of the image.
+    """
+
+    def source(one: str) -> str:
+        return f"data:image/png;base64,{base64.b64encode(png(one)).decode()}"
+
+    shown = f'<img class="svp-still" alt="{escape(alt)}" {size} src="{{}}">'
+    if theme != "auto":
+        return f"<p>{shown.format(source(theme))}</p>"
+    dark = f'<source media="(prefers-color-scheme: dark)" srcset="{source("dark")}">'
+    return f"<p><picture>{dark}{shown.format(source('light'))}</picture></p>"
+
+
+def law_without_script(words: Sequence[str], p: Sequence[float], q: Sequence[float]) -> str:
+    """Return two laws as a table: a row per token, and what follows from both.
+
+    Parameters
+    ----------
+    words : sequence of str
+        What the tokens are called.
+    p, q : sequence of float
+        The laws of target and draft, one number per token.
+    """
+    shared = [min(one, other) for one, other in zip(p, q, strict=True)]
+    mass = sum(shared)
+    rows = "".join(
+        f'<tr><th scope="row"><bdi>{escape(visible(word, limit=120))}</bdi></th>'
+        f"<td>{one:.3g}</td><td>{other:.3g}</td><td>{both:.3g}</td>"
+        f"<td>{(one - both) / (1 - mass) if mass < 1 else 0:.3g}</td></tr>"
+        for word, one, other, both in zip(words, p, q, shared, strict=True)
+    )
+    heads = ("token", "target p", "draft q", "min(p, q)", "residual")
+    names = "".join(f'<th scope="col">{name}</th>' for name in heads)
     return (
-        f'<p><img class="svp-still" alt="{escape(spoken(run, frame))}" width="{scene.width:.0f}" '
-        f'height="{scene.height:.0f}" src="data:image/png;base64,{data}"></p>'
+        f'<div class="svp-wide"><table class="svp-times"><thead><tr>{names}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+        f"<p>A proposal is kept with probability {mass:.3g} = Σ min(p, q) = 1 − TV(p, q).</p>"
     )

@@ -239,6 +239,10 @@ def test_a_fault_alarms_pauses_and_is_switched_off(browser: Any, pages: dict[str
 
 
 def test_without_scripts_there_are_the_laws(browser: Any, pages: dict[str, Path]) -> None:
-    shown = browser.new_context(java_script_enabled=False).new_page()
+    shown = browser.new_context(java_script_enabled=False, **NARROW).new_page()
+    for name in pages:
+        shown.goto(pages[name].as_uri())
+        assert shown.evaluate("document.documentElement.scrollWidth") == 320, name
+        assert shown.locator("noscript th[scope=row]").count() >= 3
     shown.goto(pages["fox"].as_uri())
-    assert "kept with probability 0.7" in shown.locator("pre").inner_text()
+    assert "kept with probability 0.7" in shown.locator("noscript").inner_text()

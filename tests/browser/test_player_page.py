@@ -243,8 +243,11 @@ def test_reduced_motion_shows_completed_states(browser: Any, pages: dict[str, Pa
 
 
 def test_without_scripts_there_is_the_text(browser: Any, pages: dict[str, Path]) -> None:
-    context = browser.new_context(java_script_enabled=False)
+    context = browser.new_context(java_script_enabled=False, **NARROW)
     shown = context.new_page()
+    for name in pages:
+        shown.goto(pages[name].as_uri())
+        assert shown.evaluate("document.documentElement.scrollWidth") == 320, name
     shown.goto(pages["story"].as_uri())
     assert "upon" in shown.locator(".sv-trace").inner_text()
 

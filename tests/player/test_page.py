@@ -21,6 +21,7 @@ from specviz.core.trace import Trace
 from specviz.figures.comparison import Comparison
 from specviz.figures.summary import duration
 from specviz.player.page import iframe, page
+from specviz.player.race_page import race_page
 from specviz.player.still import still
 from tests.figures.runs import HOSTILE, hostile, long_story, story
 from tests.player.runs import branching, decoded
@@ -52,7 +53,8 @@ def test_it_names_nothing_outside_itself(run: Any) -> None:
     text = page(run())
     for tag, attributes in Elements(text).found:
         assert tag not in ("link", "iframe", "object", "embed", "base", "form")
-        assert not {"href", "srcset", "action"} & set(attributes)
+        assert not {"href", "action"} & set(attributes)
+        assert str(attributes.get("srcset", "data:image/png")).startswith("data:image/png")
         if tag == "img":  # the picture for readers without scripts is in the page itself
             assert str(attributes["src"]).startswith("data:image/png;base64,")
             assert attributes["alt"]
@@ -101,7 +103,7 @@ def test_readers_without_scripts_get_the_text() -> None:
 
 
 def test_they_get_a_picture_that_is_a_still(tmp_path: Path) -> None:
-    for theme in ("auto", "dark"):
+    for theme in ("light", "dark"):
         text = page(decoded(), theme=theme)
         (image,) = (a for t, a in Elements(text).found if t == "img")
         data = base64.b64decode(str(image["src"]).removeprefix("data:image/png;base64,"))
@@ -111,6 +113,23 @@ def test_they_get_a_picture_that_is_a_still(tmp_path: Path) -> None:
         assert ground == ((21, 23, 28) if theme == "dark" else (255, 255, 255))
         assert image["alt"] == still(decoded()).alt
         assert len(data) < 60_000
+
+
+def test_a_page_that_follows_its_reader_has_both_pictures() -> None:
+    text = page(decoded(), theme="auto")
+    (dark,) = (a for t, a in Elements(text).found if t == "source")
+    (light,) = (a for t, a in Elements(text).found if t == "img")
+    assert dark["media"] == "(prefers-color-scheme: dark)"
+    for source, theme in ((dark["srcset"], "dark"), (light["src"], "light")):
+        one = page(decoded(), theme=theme)
+        assert [a["src"] for t, a in Elements(one).found if t == "img"] == [source]
+
+
+def test_a_race_without_scripts_has_a_picture_its_words_and_a_table() -> None:
+    without = race_page([decoded(), decoded(seed=3)]).split("<noscript>")[1].split("</noscript>")[0]
+    (image,) = (a for t, a in Elements(without).found if t == "img")
+    assert str(image["alt"]).startswith("Race at its end. draft model, rejection: 60 tokens in ")
+    assert without.count('<th scope="row">') == 2
 
 
 def test_a_run_without_rounds_has_no_picture() -> None:

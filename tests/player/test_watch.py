@@ -282,7 +282,10 @@ def test_wrong_input_is_one_sentence(
 def test_the_page_needs_no_model_and_says_so_without_scripts(tmp_path: Path) -> None:
     where = sv.watch_html(tmp_path / "watch.html", P, Q, fault="resample_from_p")
     text = where.read_text("utf-8")
-    assert "This page needs scripts" in text
+    without = text.split("<noscript>")[1].split("</noscript>")[0]
+    assert "needs scripts" in without
+    assert without.count('<th scope="row">') == len(P)
+    assert all(f"<td>{one:.3g}</td>" in without for one in [*P, *Q])
     assert len(text) < 80_000
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"p": P}, "p and q must be given together"),
