@@ -5,7 +5,7 @@
 import { board, closingRace, draftRace, targetRace, topTwo, verdictOf } from "./contests.js";
 import { NONE, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setStyle, setText, show, trimmed } from "./dom.js";
-import { aboutTo, chanceOf } from "./judging.js";
+import { aboutTo, chanceOf, looksAtP } from "./judging.js";
 import { blockSaid, goesOn, oneByOne, walkAt, walked } from "./walk.js";
 import { evidence, lawRows, number, quoted, rejectedRow, testedInBlock } from "./words.js";
 
@@ -118,10 +118,12 @@ function supposed(data, frame, whatIf, test, it, row) {
   return { test, law, walk, says: [`${asks}? ${first}${kept ? "" : "."}`, follows, ends].filter(Boolean).join(" ") };
 }
 
+const OWN_HIDDEN = "No u here: the proposal is kept if the target's own token is the same. Which that is, is hidden.";
+
 /** A proposal that was compared with the target's own token. */
 function contested(data, frame, row) {
   const law = data.node.q_draw[row] === 1 ? draftLaw(data, row, "how the proposal came: the draft's own draw from q") : undefined;
-  if (frame.concealed) return { law, contests: [draftRace(data, row)], says: "No u here: the proposal is kept if the target's own token is the same. Which that is, is hidden." };
+  if (frame.concealed) return { law, contests: [draftRace(data, row)], says: looksAtP(data) ? "No u here: the proposal is kept if the target's p for it is enough." : OWN_HIDDEN };
   const race = targetRace(data, row) ?? (data.header.rule === "greedy" ? topTwo(data, "node", row) : null);
   return { law, contests: [race, draftRace(data, row)], says: verdictOf(data, row) };
 }
