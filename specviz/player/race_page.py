@@ -45,7 +45,7 @@ def race_page(
     return document(
         heading,
         theme,
-        f"<header><h1><bdi>{escape(heading)}</bdi></h1>"
+        ("" if height is not None else f"<header><h1><bdi>{escape(heading)}</bdi></h1>"
         "<p>One clock: each run's own measured times.</p></header>\n"
         f"{embedded(values, data, said)}\n<noscript>{race_without_script(runs, theme)}</noscript>\n",
     )

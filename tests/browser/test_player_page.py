@@ -94,7 +94,7 @@ def test_a_link_opens_its_place_and_the_address_can_change(
 
 def test_what_if_is_marked_and_taken_back(browser: Any, pages: dict[str, Path]) -> None:
     opened = Opened(browser, pages["story"], "#round=1&node=1")
-    badge = opened.page.locator(".svp-badge")
+    badge = opened.page.locator(".svp-draw .svp-badge")
     assert not badge.is_visible()
     opened.page.locator(".svp-test .svp-drag").fill("0.01")
     assert badge.is_visible()
