@@ -42,12 +42,18 @@ def race_page(
     values: dict[str, Any] = {"kind": "race", "options": options | {"standalone": True}}
     data = [compressed(pack(project(run))) for run in runs]
     said = f"Race of {len(runs)} runs on one clock of measured time: {named}"
+    header = (
+        f"<header><h1><bdi>{escape(heading)}</bdi></h1>"
+        "<p>One clock: each run's own measured times.</p></header>\n"
+    )
+    if height is not None:  # shown inside another page
+        header = ""
     return document(
         heading,
         theme,
-        ("" if height is not None else f"<header><h1><bdi>{escape(heading)}</bdi></h1>"
-        "<p>One clock: each run's own measured times.</p></header>\n"
-        f"{embedded(values, data, said)}\n<noscript>{race_without_script(runs, theme)}</noscript>\n",
+        f"{header}{embedded(values, data, said)}\n"
+        f"<noscript>{race_without_script(runs, theme)}</noscript>\n",
+        bare=height is not None,
     )
 
 
