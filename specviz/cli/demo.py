@@ -17,7 +17,7 @@ from specviz.figures.comparison import Comparison
 from specviz.figures.terminal import legend_text, round_text, summary_text
 from specviz.figures.visible import visible
 from specviz.models.load import load
-from specviz.player.page import iframe, write_page
+from specviz.player.page import write_page
 
 WARM_UP_TOKENS = 8
 
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     output.heading("Written")
     output.say(f"{folder / 'demo.specviz'}  the run: specviz show {folder / 'demo.specviz'}")
     output.say(f"{folder / 'demo.html'}  the same as a page: open it in a browser")
-    output.say(f"inside another page: {iframe(folder / 'demo.html')}")
+    output.say(f"inside another page: specviz play {folder / 'demo.specviz'} --height 600")
     return code
 
 

@@ -14,17 +14,21 @@ from specviz.player.page import embedded_height, iframe, write_page
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Write the page beside the trace and open it; return the exit code."""
     traces = [opened(name) for name in arguments.file]
-    page = Path(arguments.out) if arguments.out else page_of(arguments.file[0])
+    page = Path(arguments.out) if arguments.out else page_of(arguments.file)
     chosen = {
         "views": arguments.views,
         "guided": arguments.guided or None,
         "height": arguments.height,
         "theme": arguments.theme,
     }
+    known = page.exists()
     write_page(traces[0] if len(traces) == 1 else traces, page, **chosen)
-    output.say(f"written: {page}")
-    height = embedded_height(arguments.views, arguments.height)
-    output.say(f"inside another page: {iframe(page, height=height)}")
+    output.say(f"{'replaced' if known else 'written'}: {page}")
+    if arguments.views or arguments.height:
+        height = embedded_height(arguments.views, arguments.height)
+        output.say(f"inside another page: {iframe(page, height=height)}")
+    else:
+        output.say("inside another page: --height 600 makes one that fits, and says how")
     if not arguments.no_open and not webbrowser.open(page.resolve().as_uri()):
         output.say("no browser could be started: open that file in one")
     return 0

@@ -37,7 +37,7 @@ HEIGHTS = {
     "measures": 200, "tree": 380,
 }  # fmt: skip
 """Pixels that each view needs in a column."""
-CONTROLS, HEADING = 200, 140
+CONTROLS = 200
 LEVEL = 9
 """Of gzip: pages are written once and read often."""
 
@@ -58,7 +58,7 @@ def to_html(
     The page opens from disk, offline, and asks the network for nothing. Readers without scripts
     get a picture and the coloured text instead. ``#round=3&node=1`` behind its address opens it at
     that place. With ``views`` or ``height`` the page is for another one to show, and the snippet
-    that does so is printed.
+    that does so is printed; whatever its height, the player scrolls inside it.
 
     Parameters
     ----------
@@ -70,7 +70,8 @@ def to_html(
         Which views to show, of ``text phase bars draw caches lanes measures tree``; by default
         all (the tree only where there is one). With a choice, the page has no heading of its own.
     height : int, optional
-        Height of the player in pixels; by default as high as it needs.
+        Height of the player in pixels, in which it scrolls; by default as high as it needs. With
+        a height, the page has no heading of its own.
     theme : str
         "light", "dark", or "auto" for what the reader prefers.
     guided : bool, optional
@@ -102,7 +103,7 @@ def to_html(
     >>> to_html(trace, "fox.html", compare=plain)  # doctest: +SKIP
     >>> to_html([trace, plain], "race.html")  # doctest: +SKIP
     >>> to_html(trace, "fox.html", views=["text", "draw"], height=420)  # doctest: +SKIP
-    <iframe src="fox.html" title="Speculative decoding, step by step" width="100%" height="422" ...
+    <iframe src="fox.html" title="Speculative decoding, step by step" width="100%" height="420" ...
     """
     where = write_page(
         trace, path, views=views, height=height, theme=theme, guided=guided, title=title,
@@ -157,7 +158,8 @@ def page(
     comparison = against(trace, compare)
     heading = visible(title if title is not None else page_title(trace), limit=120)
     header = comparison_html = ""
-    if views is None:
+    bare = views is not None or height is not None
+    if not bare:
         header = f"<header><h1><bdi>{escape(heading)}</bdi></h1>{subtitle(trace)}</header>\n"
         comparison_html = comparison.html() if comparison else ""
     if comparison_html:
@@ -170,7 +172,7 @@ def page(
         theme,
         f"{header}{embedded(values, [compressed(pack(projection))], described(trace))}\n"
         f"<noscript>{told}</noscript>\n{comparison_html}",
-        bare=views is not None,
+        bare=bare,
     )
 
 
@@ -231,11 +233,10 @@ def iframe(path: str | PathLike[str], *, height: int = 900) -> str:
 def embedded_height(views: Sequence[str] | None, height: int | None) -> int:
     """Return how high an iframe must be for a page made with these arguments.
 
-    Without a height it is what the views need in a column of a blog, one under the other.
+    Without a height it is about what the views need in a column of a blog, one under the other;
+    the player is never higher than the frame it is shown in, and scrolls.
     """
-    if views is None:
-        return (height or 900 - HEADING) + HEADING
-    return (height or CONTROLS + sum(HEIGHTS[name] for name in set(views))) + 2
+    return height or CONTROLS + sum(HEIGHTS[name] for name in set(views or HEIGHTS))
 
 
 def compressed(data: bytes) -> bytes:
@@ -278,7 +279,8 @@ body { margin: 0; background: #ffffff; font: 15px/1.45 system-ui, sans-serif; co
 .svp-plain .sv-bar i { display: block; height: 16px; border-radius: 3px; }
 .svp-plain .sv-fast { background: #009e73; }
 .svp-plain .sv-target { background: #0072b2; }
-.svp-still { max-width: 100%; height: auto; border: 1px solid #8a909b; border-radius: 8px; }
+.svp-bare .svp { max-height: 100vh; }
+.svp-still { box-sizing: border-box; max-width: 100%; height: auto; border: 1px solid #8a909b; border-radius: 8px; }
 .svp-page noscript { overflow-wrap: anywhere; } .svp-page noscript * { max-width: 100%; }
 .svp-wide { overflow-x: auto; } .svp-wide td, .svp-wide thead th { overflow-wrap: normal; }
 .svp-wide th:first-child { min-width: 6em; } .svp-page noscript h1 { font-size: 26px; line-height: 1.25; }

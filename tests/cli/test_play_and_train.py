@@ -27,10 +27,24 @@ def test_play_writes_a_page_and_opens_it(
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda url: not opened.append(url))
     assert main(["play", str(recorded)]) == 0
-    page = recorded.with_suffix(".html")
+    page = recorded.with_name("run-player.html")
     assert opened == [page.resolve().as_uri()]
     assert "<script" in page.read_text("utf-8")
-    assert str(page) in capsys.readouterr().out
+    assert f"written: {page}" in capsys.readouterr().out
+    assert main(["play", str(recorded)]) == 0
+    said = capsys.readouterr().out
+    assert f"replaced: {page}" in said
+    assert "<iframe" not in said  # it would be as high as it needs
+
+
+def test_play_leaves_the_demos_page_alone(recorded: Path) -> None:
+    page = recorded.with_suffix(".html")
+    page.write_text("written by another command")
+    assert main(["play", str(recorded), "--no-open"]) == 0
+    assert main(["play", str(recorded), str(recorded), "--no-open"]) == 0
+    assert page.read_text() == "written by another command"
+    made = {path.name for path in page.parent.glob("*.html")}
+    assert made == {"run.html", "run-player.html", "race-run-run.html"}
 
 
 def test_play_only_writes_when_asked_to(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,16 +61,16 @@ def test_play_says_how_to_show_it_elsewhere(
     assert main(["play", str(recorded), *asked]) == 0
     said = capsys.readouterr().out
     assert said.count("<iframe") == 1
-    assert '<iframe src="run.html"' in said
-    assert 'height="422"' in said
-    page = recorded.with_suffix(".html").read_text("utf-8")
+    assert '<iframe src="run-player.html"' in said
+    assert 'height="420"' in said
+    page = recorded.with_name("run-player.html").read_text("utf-8")
     assert '"views": ["text", "draw"]' in page
     assert '"theme": "dark"' in page
 
 
 def test_play_lets_several_race(recorded: Path) -> None:
     assert main(["play", str(recorded), str(recorded), "--no-open"]) == 0
-    assert '"kind": "race"' in recorded.with_suffix(".html").read_text("utf-8")
+    assert '"kind": "race"' in recorded.with_name("race-run-run.html").read_text("utf-8")
 
 
 def test_recorded_runs_are_known_by_name(
@@ -64,11 +78,16 @@ def test_recorded_runs_are_known_by_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["play", "stories/draft-model", "--no-open"]) == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["stories-draft-model.html"]
+    assert [path.name for path in tmp_path.iterdir()] == ["stories-draft-model-player.html"]
+    assert main(["play", "stories/draft-model", "stories/target-only", "--no-open"]) == 0
+    race = tmp_path / "race-stories-draft-model-stories-target-only.html"
+    assert '"kind": "race"' in race.read_text("utf-8")
     assert main(["show", "records/eagle"]) == 0
     assert "Shopping list" in capsys.readouterr().out
     assert main(["show", "stories/nothing"]) == 2
-    assert "stories/nothing" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "'stories/nothing' is neither a file nor a recorded run, such as stories/" in said
+    assert "Errno" not in said
 
 
 def test_play_says_what_is_wrong_with_a_file(

@@ -156,9 +156,9 @@ def test_a_page_is_small(rounds: int) -> None:
 @pytest.mark.parametrize(
     ("options", "height"),
     [
-        ({"views": ["text", "draw"], "height": 420}, 422),
-        ({"views": ["text"]}, 332),
-        ({"height": 500}, 640),
+        ({"views": ["text", "draw"], "height": 420}, 420),
+        ({"views": ["text"]}, 330),
+        ({"height": 500}, 500),
     ],
 )
 def test_a_page_for_another_one_prints_what_shows_it(
