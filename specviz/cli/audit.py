@@ -9,10 +9,7 @@ reports are written.
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
 import traceback
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -134,16 +131,9 @@ def _pair(arguments: argparse.Namespace) -> Any:
 
 def _write(where: str, text: str) -> None:
     """Write a whole file, or leave what was there."""
-    place = Path(where)
-    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).replace(place)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
+    from specviz.figures.page import write_whole
+
+    write_whole(Path(where), text)
 
 
 def _check_place(name: str, where: str | None) -> None:

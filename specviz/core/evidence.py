@@ -183,7 +183,7 @@ class Recorded:
     """Draws that answer with what was recorded, noting where that does not follow.
 
     The third reader of a rule, beside :class:`specviz.core.draws.Sampler` and
-    :class:`specviz.lossless.exact.Branching`.
+    :class:`specviz.lossless.branching.Branching`.
     """
 
     def __init__(self, this: Round, seen: Evidence, keys: Keys, one_by_one: bool = True) -> None:

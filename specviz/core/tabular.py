@@ -54,12 +54,20 @@ class TabularModel:
         eos_ids: Iterable[int] = (),
         context_length: int | None = None,
     ) -> None:
-        self.table: FloatArray = np.array(table, dtype=np.float64)
+        try:
+            self.table: FloatArray = np.array(table, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"table must hold numbers, the law after each context, got {table!r:.60}"
+            ) from None
         shape = self.table.shape
         if self.table.ndim == 0 or len(set(shape)) != 1 or shape[0] < 2:
             raise ValueError(
                 f"table must have shape (V,) * order + (V,) with V >= 2 tokens, got {shape}"
             )
+        if np.isnan(self.table).any():
+            at = tuple(int(i) for i in np.argwhere(np.isnan(self.table))[0])
+            raise ValueError(f"table of {name!r} is NaN at {list(at)}: every law must be numbers")
         sums = self.table.sum(axis=-1)
         if not (np.all(self.table >= 0) and np.all(np.abs(sums - 1) < 1e-9)):
             raise ValueError("every law in table must be non-negative and sum to 1")

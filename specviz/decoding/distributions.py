@@ -18,8 +18,9 @@ LARGEST = float(np.finfo(np.float64).max)
 
 
 def laws(
-    logits: NDArray[Any], sampling: Sampling, histories: Sequence[IntArray] | None = None
-) -> FloatArray:
+    logits: NDArray[Any], sampling: Sampling, histories: Sequence[IntArray] | None = None,
+    whose: str = "",
+) -> FloatArray:  # fmt: skip
     """Turn each row of logits into the law a token is drawn from.
 
     The settings act in the order of transformers' ``generate``: repetition penalty, temperature,
@@ -37,6 +38,8 @@ def laws(
         For each row, the token ids its repetition penalty looks back on: the prompt, what was
         emitted, and that row's own ancestors in the draft. Needed only if
         ``sampling.repetition_penalty`` is not 1.
+    whose : str
+        Whose logits they are, such as ``"target"``, for an error.
 
     Returns
     -------
@@ -59,7 +62,7 @@ def laws(
     scores = np.array(logits, dtype=np.float64)  # (n, vocab), a copy that is changed in place
     if scores.ndim != 2 or scores.shape[1] == 0:
         raise ValueError(f"logits must have shape (n, vocab), got {np.shape(logits)}")
-    _refuse_bad(scores)
+    _refuse_bad(scores, f"{whose}'s " if whose else "")
     if sampling.repetition_penalty != 1.0:
         _penalise(scores, sampling.repetition_penalty, histories)
     if sampling.temperature == 0.0:
@@ -81,7 +84,7 @@ def laws(
     return weights
 
 
-def _refuse_bad(scores: FloatArray) -> None:
+def _refuse_bad(scores: FloatArray, whose: str) -> None:
     largest = scores.max(axis=1)  # NaN if any is NaN
     bad = np.flatnonzero(~np.isfinite(largest))
     if len(bad) == 0:
@@ -89,12 +92,13 @@ def _refuse_bad(scores: FloatArray) -> None:
     row = int(bad[0])
     if largest[row] == -np.inf:
         raise ValueError(
-            f"logits row {row}: all {scores.shape[1]} tokens are -inf, so there is nothing to draw"
+            f"{whose}logits row {row}: all {scores.shape[1]} tokens are -inf, so there is nothing "
+            f"to draw"
         )
     token = int(np.flatnonzero(np.isnan(scores[row]) | (scores[row] == np.inf))[0])
     value = "NaN" if np.isnan(scores[row, token]) else "+inf"
     raise ValueError(
-        f"logits row {row}, token {token} is {value}; every logit must be finite, "
+        f"{whose}logits row {row}, token {token} is {value}; every logit must be finite, "
         f"or -inf for a token that cannot be drawn"
     )
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import special, stats
 
 from specviz.core.contract import FloatArray, IntArray
+from specviz.lossless.checking import checked_level
 from specviz.lossless.law import checked_law
 from specviz.lossless.pooling import LEAST
 
@@ -55,11 +56,10 @@ class EProcess:
         alpha: float = 0.01,
         concentrations: Sequence[float] = CONCENTRATIONS,
     ) -> None:
-        if not 0 < alpha < 1:
-            raise ValueError(f"alpha must lie between 0 and 1, got {alpha}")
+        checked_level(alpha)
         if not concentrations or min(concentrations) <= 0:
             raise ValueError(f"concentrations must be positive, got {concentrations!r}")
-        size = len(np.asarray(law))
+        size = int(np.size(law))
         self.law: FloatArray = checked_law(law, size, "an e-process")
         self.alpha = alpha
         self.concentrations = np.asarray(concentrations, dtype=np.float64)

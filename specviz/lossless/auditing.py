@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from specviz.core.draws import checked_seed
 from specviz.lossless.audit_report import AuditReport
+from specviz.lossless.checking import whole
 from specviz.lossless.conclusion import Settings
 from specviz.lossless.recorded import SETTINGS, sampling_of
 from specviz.lossless.subjects import (
@@ -140,20 +139,29 @@ def audit(
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     for name, value in (("n", n), ("length", length), ("per_call", per_call)):
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1
-        ):
-            raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+        if value is not None:
+            whole(name, value, 1)
     asked = Asked(
         Settings(alpha, margin, 0.2 if effect is None else effect, checked_seed(seed)),
         given, n, effect, length, method, seed, path, per_call, progress, draft,
     )  # fmt: skip
-    if prompts is not None and (prompt is not None or not len(prompts)):
-        raise ValueError("give prompt, or prompts with at least one in it, not both")
+    if prompts is not None and prompt is not None:
+        raise ValueError("give prompt or prompts, not both")
+    if isinstance(prompts, (str, bytes)) or not isinstance(prompts, (Iterable, type(None))):
+        raise TypeError(f"prompts must be a list of prompts, got {prompts!r:.60}")
+    if prompts is not None and not list(prompts):
+        raise ValueError("prompts is empty: give at least one prompt")
     every = list(prompts) if prompts is not None else [] if prompt is None else [prompt]
     own = hasattr(subject, "target") and hasattr(subject, "encode")
     if not own and (drafter, gamma, verify, fault) != (None,) * 4:
         raise ValueError("drafter, gamma, verify and fault are for our own loop: subject=a Pair")
+    if method == "enumeration" and (not own or reference is not None):
+        raise ValueError(
+            "method='enumeration' computes the law of our own loop on tables: subject=a "
+            "TabularPair, without reference=; texts and functions can only be sampled"
+        )
+    if reference is not None and reference is subject and not callable(subject):
+        raise ValueError("reference is the same sample as subject: it needs texts of its own")
     if reference is not None or method == "two_sample":
         if reference is None:
             raise ValueError("method='two_sample' needs reference=: texts with speculation off")

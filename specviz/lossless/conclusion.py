@@ -9,6 +9,7 @@ from math import ceil, sqrt
 from scipy import stats
 
 from specviz.core.contract import FloatArray
+from specviz.lossless.checking import number
 from specviz.lossless.distance import Distance
 from specviz.lossless.findings import Answer, Finding, judged
 from specviz.lossless.power import detectable_tv, samples_for_tv, texts_for_effect
@@ -47,6 +48,8 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("alpha", "margin", "effect"):
+            number(name, getattr(self, name))
         if not 0 < self.alpha < 1:
             raise ValueError(f"alpha must lie between 0 and 1, got {self.alpha}")
         if not 0 <= self.margin < 1:

@@ -53,8 +53,8 @@ def first_difference(
     ----------
     a, b : sequence of int, or Trace
         Emitted tokens.
-    target : Model or Hugging Face model
-        The model whose greedy texts they claim to be, such as ``pair.target``.
+    target : Pair, TabularModel, Model or Hugging Face model
+        The model whose greedy texts they claim to be; of a pair, its target.
     prompt : sequence of int
         Ids of the prompt.
     near : float, optional
@@ -62,8 +62,8 @@ def first_difference(
 
     Raises
     ------
-    ValueError
-        If the prompt is empty.
+    TypeError, ValueError
+        If a text or the prompt is no list of the target's token ids, or the prompt is empty.
 
     Examples
     --------
@@ -74,19 +74,25 @@ def first_difference(
     """
     from specviz.core.contract import Draft
     from specviz.decoding.target import open_session
-    from specviz.models.model import as_model
+    from specviz.lossless.checking import bare_ids, number
+    from specviz.lossless.teacher import against
 
-    first, second = (np.asarray(getattr(x, "tokens", x), dtype=np.int64) for x in (a, b))
-    start = np.asarray(prompt, dtype=np.int64)
-    if start.ndim != 1 or len(start) == 0:
-        raise ValueError(f"prompt must be a non-empty list of token ids, got {prompt!r}")
+    held = against(target)
+    size = held.vocab_size
+    first, second = (
+        bare_ids(name, getattr(x, "tokens", x), size) for name, x in (("a", a), ("b", b))
+    )
+    start = bare_ids("prompt", prompt, size)
+    if len(start) == 0:
+        raise ValueError("prompt must be a non-empty list of token ids, got an empty one")
+    if near is not None:
+        number("near", near, 0.0)
     shared = min(len(first), len(second))
     parted = np.flatnonzero(first[:shared] != second[:shared])
     if len(parted) == 0 and len(first) == len(second):
         return None
     at = int(parted[0]) if len(parted) else shared
-    model = target if hasattr(target, "session") or hasattr(target, "vocab_size") else None
-    model = as_model(target) if model is None else model
+    model = held.model
     session = open_session(model)
     session.begin()
     text = np.concatenate([start, first[:at]])

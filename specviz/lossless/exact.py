@@ -11,74 +11,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
+from tqdm.auto import tqdm
 
-from specviz.core.contract import FloatArray, Sampling
-from specviz.core.draws import Event, Purpose
+from specviz.core.contract import Draft, FloatArray, Sampling
 from specviz.core.rules import get_rule
-from specviz.lossless import races
+from specviz.lossless.branching import Branching
+from specviz.lossless.checking import checked_tables, number, whole
+from specviz.lossless.ways import refuse_endless
 
 Law = dict[tuple[int, ...], float]
 """Text → probability."""
 
 T = TypeVar("T")
-
-
-class Branching:
-    """Draws that follow a script, then take the first way open, noting the others.
-
-    Implements :class:`specviz.core.draws.Draws`; ``weight`` is the probability of the way taken,
-    ``untaken`` the scripts of the ways passed by.
-    """
-
-    def __init__(self, script: tuple[int, ...] = ()) -> None:
-        self.log: list[Event] = []
-        self.weight = 1.0
-        self.untaken: list[tuple[int, ...]] = []
-        self._script = script
-        self._taken: list[int] = []
-        self._races: dict[int, list[tuple[FloatArray, int]]] = {}
-
-    def begin_round(self, index: int) -> None:
-        """Go on to a round (branches need no keys)."""
-
-    def _branch(self, chances: FloatArray) -> int:
-        """Return which of several ways is taken, and note the others that are possible."""
-        step = len(self._taken)
-        if step < len(self._script):
-            way = self._script[step]
-        else:
-            way, *others = np.flatnonzero(chances > 0).tolist()
-            taken = tuple(self._taken)
-            self.untaken.extend((*taken, other) for other in others)
-        self._taken.append(way)
-        self.weight *= float(chances[way])
-        return way
-
-    def accept(self, probability: float, position: int, node: int) -> bool:
-        """Branch into accepted and not."""
-        return self._branch(np.array([1.0 - probability, probability])) == 1
-
-    def categorical(
-        self, law: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
-    ) -> int:
-        """Branch over every token with mass."""
-        return self._branch(np.asarray(law, dtype=np.float64) / np.sum(law))
-
-    def race(self, law: Any, position: int, node: int = -1) -> int:
-        """Branch over the winners, given every race that shared this position's noise."""
-        run = self._races.setdefault(position, [])
-        weights = np.asarray(law, dtype=np.float64)
-        if not run:
-            chances = weights / weights.sum()
-        else:
-            before = races.joint(run)
-            chances = np.array(
-                [races.joint([*run, (weights, x)]) if weights[x] > 0 else 0.0
-                 for x in range(len(weights))]
-            ) / before  # fmt: skip
-        winner = self._branch(chances)
-        run.append((weights, winner))
-        return winner
 
 
 def outcomes(program: Callable[[Branching], T]) -> Iterator[tuple[float, T]]:
@@ -117,6 +61,7 @@ def enumerate_law(
     prompt: Any,
     length: int,
     sampling: Sampling | None = None,
+    progress: bool = True,
 ) -> Law:
     """Return the exact law of the text that a drafter and a rule produce.
 
@@ -137,11 +82,18 @@ def enumerate_law(
         How many tokens to emit (fewer where the text ends by itself).
     sampling : Sampling, optional
         Shapes both laws; plain sampling at temperature 1 by default.
+    progress : bool
+        Show a bar on runs of over two seconds.
 
     Returns
     -------
     dict
         Text (tuple of ids) → probability, summing to 1.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For wrong input; or if there are more than 300,000 ways, with the length that would do.
 
     Examples
     --------
@@ -156,59 +108,117 @@ def enumerate_law(
     from specviz.decoding.stopping import Stopping
     from specviz.decoding.target import open_session
 
+    _check(pair, length, sampling)
+    if not hasattr(drafter, "begin") or not hasattr(drafter, "propose"):
+        raise TypeError(
+            f"drafter must be a Drafter, such as sv.DraftModel(2), got {type(drafter).__name__}"
+        )
     rule = get_rule(verify)
     ids = pair.encode(prompt)
 
-    def program(draws: Branching) -> tuple[int, ...]:
-        target = open_session(pair.target, pair.vocab_size)
-        target.begin()
-        drafter.begin(pair, target, ids)
-        stopping = Stopping(len(ids), length, target.context_length, pair.stop_ids)
-        happened = rounds(
-            target, drafter, rule, ids,
-            sampling=sampling or Sampling(), draws=draws, stopping=stopping,
-        )  # fmt: skip
-        return tuple(int(token) for round_ in happened for token in round_.emitted)
+    def program_of(some: int) -> Callable[[Branching], tuple[int, ...]]:
+        def program(draws: Branching) -> tuple[int, ...]:
+            target = open_session(pair.target, pair.vocab_size)
+            target.begin()
+            drafter.begin(pair, target, ids)
+            stopping = Stopping(len(ids), some, target.context_length, pair.stop_ids)
+            happened = rounds(
+                target, drafter, rule, ids,
+                sampling=sampling or Sampling(), draws=draws, stopping=stopping,
+            )  # fmt: skip
+            return tuple(int(token) for round_ in happened for token in round_.emitted)
 
+        return program
+
+    return _gathered(program_of, length, pair.vocab_size, "enumerating", progress)
+
+
+def _gathered(
+    program_of: Callable[[int], Callable[[Branching], tuple[int, ...]]], length: int,
+    vocab_size: int, name: str, progress: bool,
+) -> Law:  # fmt: skip
+    """Return the law of what a program emits, or refuse a length that has too many ways."""
+    ways = refuse_endless(program_of, length, vocab_size)
     law: Law = {}
-    for weight, text in outcomes(program):
+    bar = tqdm(
+        outcomes(program_of(length)), total=round(ways), desc=name, unit="way", delay=2,
+        leave=False, disable=not progress,
+    )  # fmt: skip
+    for weight, text in bar:
         law[text] = law.get(text, 0.0) + weight
     return law
 
 
-def target_law(pair: Any, *, prompt: Any, length: int, sampling: Sampling | None = None) -> Law:
+def _check(pair: Any, length: Any, sampling: Any) -> None:
+    checked_tables(pair)
+    whole("length", length, 1)
+    if sampling is not None and not isinstance(sampling, Sampling):
+        raise TypeError(f"sampling must be a Sampling, got {type(sampling).__name__}")
+
+
+def target_law(
+    pair: Any, *, prompt: Any, length: int, sampling: Sampling | None = None, progress: bool = True
+) -> Law:
     """Return the exact law of the target alone: products of its conditional laws.
 
     Computed from the target's own laws, not through the loop, so that the two can be compared.
+    Arguments and errors as for :func:`enumerate_law`.
+
+    Examples
+    --------
+    >>> import specviz as sv
+    >>> coin = sv.tabular.TabularModel([0.5, 0.5])
+    >>> target_law(sv.tabular.TabularPair(coin, coin), prompt=[0], length=1)
+    {(0,): 0.5, (1,): 0.5}
     """
-    from specviz.core.contract import Draft
     from specviz.decoding.distributions import laws
     from specviz.decoding.target import open_session
 
+    _check(pair, length, sampling)
     session = open_session(pair.target, pair.vocab_size)
     start = pair.encode(prompt)
     ends = pair.stop_ids
+    known: dict[tuple[int, ...], FloatArray] = {}
 
-    def grow(text: tuple[int, ...], mass: float) -> Iterator[tuple[tuple[int, ...], float]]:
-        if len(text) == length or (text and text[-1] in ends):
-            yield text, mass
-            return
-        session.begin()
-        ids = np.append(start, text).astype(np.int64)
-        logits = session.verify(ids, Draft.empty(pair.vocab_size))
-        p = laws(logits, sampling or Sampling(), [ids])[0]  # (vocab,)
-        for token in np.flatnonzero(p):
-            yield from grow((*text, int(token)), mass * float(p[token]))
+    def law_after(text: tuple[int, ...]) -> FloatArray:
+        if text not in known:
+            session.begin()
+            ids = np.append(start, text).astype(np.int64)
+            logits = session.verify(ids, Draft.empty(pair.vocab_size))
+            known[text] = laws(logits, sampling or Sampling(), [ids])[0]  # (vocab,)
+        return known[text]
 
-    return dict(grow((), 1.0))
+    def program_of(some: int) -> Callable[[Branching], tuple[int, ...]]:
+        def program(draws: Branching) -> tuple[int, ...]:
+            text: tuple[int, ...] = ()
+            while len(text) < some and not (text and text[-1] in ends):
+                text = (*text, draws.categorical(law_after(text), len(text)))
+            return text
+
+        return program
+
+    return dict(sorted(_gathered(program_of, length, pair.vocab_size, "target", progress).items()))
 
 
 def total_variation(a: Mapping[Any, float], b: Mapping[Any, float]) -> float:
     """Return half the sum of absolute differences: the largest difference on any event.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one is no mapping from outcome to probability, or a probability is NaN or negative.
 
     Examples
     --------
     >>> total_variation({"x": 0.5, "y": 0.5}, {"x": 0.75, "y": 0.25})
     0.25
     """
+    for name, law in (("a", a), ("b", b)):
+        if not isinstance(law, Mapping):
+            raise TypeError(
+                f"{name} must map each outcome to its probability, as a dict does, "
+                f"got {type(law).__name__}"
+            )
+        for key, mass in law.items():
+            number(f"the probability of {key!r:.60} in {name}", mass, 0.0)
     return 0.5 * sum(abs(a.get(key, 0.0) - b.get(key, 0.0)) for key in a.keys() | b.keys())

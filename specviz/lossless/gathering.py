@@ -13,7 +13,14 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from specviz.core.contract import IntArray
-from specviz.lossless.recorded import Recorded, plain_value, read_jsonl, write_jsonl
+from specviz.lossless.checking import bare_ids
+from specviz.lossless.recorded import (
+    Recorded,
+    checked_place,
+    plain_value,
+    read_jsonl,
+    write_jsonl,
+)
 from specviz.lossless.sample import END
 
 LEAST = 100
@@ -95,6 +102,8 @@ def gather(
     ValueError
         If the file at ``path`` belongs to another audit.
     """
+    if path is not None:
+        checked_place(path)
     records = _resumed(path, drawer, prompt, seed, prompt_index, per_call)
     notes: list[str] = []
     if records:
@@ -115,7 +124,7 @@ def gather(
             except (Exception, KeyboardInterrupt) as error:
                 if path is not None and records:
                     write_jsonl(path, records)
-                why = _why(error)
+                why = why_failed(error)
                 if len(records) < LEAST:
                     if isinstance(error, KeyboardInterrupt):
                         raise
@@ -166,7 +175,8 @@ def gather_array(
     return np.concatenate(parts), ()
 
 
-def _why(error: BaseException) -> str:
+def why_failed(error: BaseException) -> str:
+    """Return the kind of an error and what it says, on one line."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     said = " ".join(str(error).split())
@@ -188,12 +198,17 @@ def checked_texts(
         raise ValueError(f"it returned {len(rows)} sequences where {n} were asked for")
     out = []
     for index, row in enumerate(rows):
-        ids = _ids(row, index)
+        ids = bare_ids(f"sequence {index}", row)
         ended = np.flatnonzero(ids == END)
         ids = ids[: ended[0]] if len(ended) else ids
         ids = ids if length is None else ids[:length]
         if not ids.size:
-            raise ValueError(f"sequence {index} is empty")
+            raise ValueError(
+                f"sequence {index} is empty: at least one token must come before {END}, the "
+                f"symbol after an end"
+                if ended.size
+                else f"sequence {index} is empty"
+            )
         if ids.min() < 0 or (vocab_size is not None and ids.max() >= vocab_size):
             wrong = ids.min() if ids.min() < 0 else ids.max()
             known = "" if vocab_size is None else f" of {vocab_size:,}"
@@ -202,22 +217,6 @@ def checked_texts(
             _check_ended(ids, ended.size > 0, index, length, end_ids)
         out.append(tuple(ids.tolist()))
     return out
-
-
-def _ids(row: Any, index: int) -> IntArray:
-    """Return one sequence as an array, or say what it is instead."""
-    wanted = f"sequence {index} must be one list of token ids"
-    if isinstance(row, (str, bytes)):
-        raise TypeError(f"{wanted}, got the text {row[:40]!r}: encode it")
-    try:
-        ids = np.asarray(row.tolist() if hasattr(row, "tolist") else row)
-    except ValueError:
-        raise TypeError(f"{wanted}, got lists of different lengths in it") from None
-    if ids.ndim != 1:
-        raise TypeError(f"{wanted}, got shape {ids.shape}")
-    if ids.size and ids.dtype.kind not in "iu":
-        raise TypeError(f"{wanted}, got {ids.dtype} such as {ids[0]!s:.40}")
-    return ids
 
 
 def _check_ended(

@@ -64,7 +64,7 @@ class PromptLaw:
         """The draft's law, where it is known."""
         if self.draft is None:
             return None
-        law = ModelLaw(self.draft, self.prompt, self.sampling, self.held.vocab_size)
+        law = ModelLaw(self.draft, self.prompt, self.sampling, self.held.vocab_size, "draft")
         return ConditionalLaw(law, self.held.vocab_size, "draft")
 
 
@@ -267,13 +267,21 @@ def enumerated(
     prompt = prompts[0]
     if fault is None:
         law = enumerate_law(
-            pair, drafter, verify=rule, prompt=prompt, length=length, sampling=sampling
+            pair,
+            drafter,
+            verify=rule,
+            prompt=prompt,
+            length=length,
+            sampling=sampling,
+            progress=asked.progress,
         )
     else:
         from specviz.lossless.faults import faulty_law
 
         law = faulty_law(pair, prompt, fault, gamma=drafter.gamma, length=length, sampling=sampling)
-    exact = target_law(pair, prompt=prompt, length=length, sampling=sampling)
+    exact = target_law(
+        pair, prompt=prompt, length=length, sampling=sampling, progress=asked.progress
+    )
     return AuditReport(
         f"{drafter.name} with {rule.name}", "enumeration", (), asked.tests.alpha,
         asked.tests.margin, asked.tests.seed, exact_tv=total_variation(law, exact), length=length,

@@ -74,7 +74,12 @@ class ConditionalLaw:
 
 def checked_law(law: Any, vocab_size: int, where: str) -> FloatArray:
     """Return one law ``(vocab,)`` as float64 that sums to 1, or say what is wrong with it."""
-    row = np.asarray(law, dtype=np.float64)
+    try:
+        row = np.asarray(law, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"the law of {where} must be probabilities ({vocab_size},), got {law!r:.60}"
+        ) from None
     if row.shape != (vocab_size,):
         raise ValueError(f"the law of {where} has shape {row.shape}, expected ({vocab_size},)")
     checked: FloatArray = checked_laws(row[None], where)[0]

@@ -13,11 +13,9 @@ may be left out, other fields are ignored.
 from __future__ import annotations
 
 import json
-import os
+import secrets
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,6 +77,46 @@ def sampling_of(settings: Mapping[str, Any]) -> Sampling:
     return Sampling(**given)
 
 
+def one_law(
+    subject: Sequence[Mapping[str, Any]], reference: Sequence[Mapping[str, Any]],
+    given: Mapping[str, Any],
+) -> None:  # fmt: skip
+    """Refuse two samples whose recorded settings make different laws.
+
+    What was not recorded says nothing; what is ``given`` holds for all.
+
+    Raises
+    ------
+    ValueError
+        Naming the setting and its values.
+
+    Examples
+    --------
+    >>> one_law([{"temperature": 1.0}], [{}, {"temperature": 1.0, "top_k": -1}], given={})
+    """
+    sides = []
+    for side in (subject, reference):
+        shaped = dict.fromkeys(
+            sampling_of({**settings, **given})
+            for settings in side
+            if any(name in settings for name in SETTINGS)
+        )
+        sides.append(list(shaped))
+    for name in SETTINGS:
+        values = [sorted({getattr(one, name) for one in side}) for side in sides]
+        for whose, seen in zip(("the samples", "the reference"), values, strict=True):
+            if len(seen) > 1:
+                raise ValueError(
+                    f"the texts of {whose} were drawn with different settings, {name} "
+                    f"{seen[0]} and {seen[1]}: a two-sample test needs texts of one law"
+                )
+        if values[0] and values[1] and values[0] != values[1]:
+            raise ValueError(
+                f"the samples were drawn with {name}={values[0][0]}, the reference with "
+                f"{name}={values[1][0]}: draw both alike"
+            )
+
+
 def read_jsonl(source: Any) -> list[Recorded]:
     """Return the recorded texts of a file.
 
@@ -95,7 +133,7 @@ def read_jsonl(source: Any) -> list[Recorded]:
     if source == "-":
         return _records(sys.stdin, "standard input")
     if isinstance(source, (str, Path)):
-        with Path(source).open(encoding="utf-8") as file:
+        with Path(source).open(encoding="utf-8-sig") as file:  # with or without a byte order mark
             return _records(file, f"{Path(source).name}")
     return _records(source, "the file")
 
@@ -164,14 +202,34 @@ def _ids(row: Mapping[str, Any], name: str) -> tuple[int, ...]:
 
 
 def write_jsonl(path: str | Path, records: Sequence[Recorded]) -> None:
-    """Write records so that the file is either the old one or the whole new one."""
-    place = Path(path)
-    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".part")
+    """Write records so that the file is either the old one or the whole new one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there is something else among the records, or ``path`` cannot be written to.
+    """
+    place = checked_place(path)
+    for index, record in enumerate(records):
+        if not isinstance(record, Recorded):
+            raise TypeError(f"records[{index}] must be a Recorded, got {type(record).__name__}")
+    half = place.with_name(f".{place.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with half.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(record.line() + "\n" for record in records)
-        Path(name).replace(place)
+        half.replace(place)
     except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
+        half.unlink(missing_ok=True)
         raise
+
+
+def checked_place(path: Any) -> Path:
+    """Return where a file goes, or say in one sentence why it cannot go there."""
+    if not isinstance(path, (str, Path)):
+        raise TypeError(f"path must be a file name (str or Path), got {type(path).__name__}")
+    place = Path(path)
+    if place.is_dir():
+        raise ValueError(f"path must be a file, and {str(place)!r} is a folder")
+    if not place.parent.is_dir():
+        raise ValueError(f"path is {str(place)!r}, and there is no folder {str(place.parent)!r}")
+    return place

@@ -13,7 +13,7 @@ from specviz.lossless import judging
 from specviz.lossless.audit_report import AuditReport
 from specviz.lossless.conclusion import Settings
 from specviz.lossless.gathering import Drawer, checked_texts, gather, gather_array
-from specviz.lossless.recorded import Recorded, read_jsonl, sampling_of
+from specviz.lossless.recorded import Recorded, one_law, read_jsonl, sampling_of
 from specviz.lossless.sample import Sample, without_padding
 from specviz.lossless.teacher import Against, against, checked_prompt
 
@@ -210,6 +210,10 @@ def _records_of(
         name = "recorded texts"
         if isinstance(subject, (str, Path)) and subject != "-":
             name = f"the texts in {Path(subject).name}"
+            if not Path(subject).is_file():
+                raise FileNotFoundError(
+                    f"subject names a file of recorded texts, and there is no file {str(subject)!r}"
+                )
         return read_jsonl(subject), name
     if hasattr(subject, "rounds") and hasattr(subject, "meta"):
         raise TypeError("subject is one trace: give a list of them, from runs with other seeds")
@@ -252,13 +256,20 @@ def audit_two_samples(
     if end_ids is None:
         own: list[Any] = [getattr(side, "end_ids", frozenset()) for side in (subject, reference)]
         end_ids = (own[0] | own[1]) or (None if held is None else held.end_ids)
+    both = (subject, reference)
+    read = [None if callable(what) else _records_of(what, prompts, length, held) for what in both]
+    settings = [
+        [_settings_of(what)] if some is None else [record.settings for record in some[0]]
+        for what, some in zip(both, read, strict=True)
+    ]
+    one_law(settings[0], settings[1], asked.given)
     sides: list[list[Recorded]] = []
     wanted: list[int | None] = []
     interrupted = False
     notes: list[str] = []
     names: list[str] = []
-    for side, what in enumerate((subject, reference)):
-        if callable(what):
+    for side, (what, some) in enumerate(zip(both, read, strict=True)):
+        if some is None:
             ids = _encoded(prompts, held)
             if len(ids) > 1:
                 raise ValueError("a two-sample test takes one prompt")
@@ -276,7 +287,7 @@ def audit_two_samples(
             notes.extend(got.notes)
             names.append(_drawer(what, None).name)
         else:
-            records, name = _records_of(what, prompts, length, held)
+            records, name = some
             sides.append(records)
             wanted.append(None)
             names.append(name)

@@ -65,6 +65,11 @@ def against(target: Any, end_ids: Any = None) -> Against:
     pair = None
     if hasattr(target, "token_strings") and hasattr(target, "target"):
         pair, target = target, target.target
+    if not hasattr(target, "session") and not hasattr(target, "config"):
+        raise TypeError(
+            f"target must be a Pair, a TabularModel or TabularPair, or a Hugging Face causal "
+            f"language model in memory, got {target!r:.60}"
+        )
     model = as_model(target, role="target")
     ends = (pair.stop_ids if pair is not None else model.eos_ids) if end_ids is None else end_ids
     return Against(model, int(model.vocab_size), frozenset(int(i) for i in ends), pair)
@@ -88,9 +93,13 @@ class ModelLaw:
     Each context is computed once; contexts asked for together go through the model in batches.
     """
 
-    def __init__(self, model: Any, prompt: IntArray, sampling: Sampling, vocab_size: int) -> None:
+    def __init__(
+        self, model: Any, prompt: IntArray, sampling: Sampling, vocab_size: int,
+        role: str = "target",
+    ) -> None:  # fmt: skip
         from specviz.decoding.memo import LogitStore
 
+        self._role = role
         self._store = LogitStore(model, prompt, vocab_size)
         self._prompt, self._sampling = prompt, sampling
 
@@ -104,7 +113,10 @@ class ModelLaw:
         from specviz.decoding.distributions import laws
 
         past = [np.append(self._prompt, prefix).astype(np.int64) for prefix in prefixes]
-        found: FloatArray = laws(self._store.rows(list(prefixes)), self._sampling, past)
+        whose = (
+            f"after {len(past[0]) if past else 0} tokens (the prompt's included), the {self._role}"
+        )
+        found: FloatArray = laws(self._store.rows(list(prefixes)), self._sampling, past, whose)
         return found
 
 
@@ -171,7 +183,9 @@ class Teacher:
         past = None
         if sampling.repetition_penalty != 1:
             past = [np.concatenate([text, some[:i]]) for i in range(len(some))]
-        found: FloatArray = laws(logits, sampling, past)
+        role = "target" if session is self._target else "draft"
+        whose = f"after {len(text)} tokens (the prompt's included), the {role}"
+        found: FloatArray = laws(logits, sampling, past, whose)
         return found
 
 

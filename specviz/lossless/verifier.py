@@ -15,6 +15,8 @@ from tqdm.auto import tqdm
 from specviz.core.contract import FloatArray, IntArray
 from specviz.core.draws import checked_seed
 from specviz.core.tabular import TabularModel
+from specviz.lossless.checking import bare_ids, checked_level, whole
+from specviz.lossless.gathering import why_failed
 from specviz.lossless.one_sample import battery
 from specviz.lossless.report import BatteryReport
 from specviz.lossless.sample import Sample
@@ -23,6 +25,9 @@ Verifier = Callable[[IntArray, FloatArray, FloatArray, np.random.Generator], Seq
 """(draft tokens (gamma,), q (gamma, vocab), p (gamma + 1, vocab), generator) → emitted tokens."""
 
 LEAST = 200
+"""A verifier that fails before so many calls is an error; later, what it gave is judged."""
+
+LARGEST_GAMMA, LARGEST_VOCAB = 16, 1_000
 
 
 class VerifierError(RuntimeError):
@@ -52,9 +57,9 @@ def audit_verifier(
         gamma + 1 tokens that are emitted. Row i of q and p is the law of proposal i. Use only the
         generator for randomness.
     n : int
-        How many calls; more detect smaller faults.
+        How many calls; more detect smaller faults, and too few are inconclusive.
     gamma, vocab_size : int
-        How many proposals, over how many tokens.
+        How many proposals, over how many tokens; 16 and 1,000 at most.
     alpha : float
         Family-wise level of the battery.
     seed : int
@@ -65,8 +70,9 @@ def audit_verifier(
     Returns
     -------
     BatteryReport
-        A verdict, never a proof. If the verifier raises in mid-run, what was gathered is judged
-        and ``report.notes`` says so; see also :class:`VerifierError`.
+        A verdict, never a proof. If the verifier raises in mid-run, what was gathered is judged:
+        a discrepancy is one, but that none was found is inconclusive. ``report.notes`` says so;
+        see also :class:`VerifierError`.
 
     Raises
     ------
@@ -88,9 +94,10 @@ def audit_verifier(
     """
     if not callable(verifier):
         raise TypeError(f"verifier must be a function, got {type(verifier).__name__}")
-    for name, value, least in (("n", n, LEAST), ("gamma", gamma, 1), ("vocab_size", vocab_size, 2)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+    n = whole("n", n, 1)
+    gamma = whole("gamma", gamma, 1, LARGEST_GAMMA)
+    vocab_size = whole("vocab_size", vocab_size, 2, LARGEST_VOCAB)
+    checked_level(alpha)
     seed = checked_seed(seed)
     target = TabularModel.random(vocab_size, order=1, seed=seed, concentration=0.6)
     draft = TabularModel.random(vocab_size, order=1, seed=seed + 1, concentration=0.6)
@@ -101,10 +108,11 @@ def audit_verifier(
         try:
             texts[i] = _one_text(verifier, target, draft, gamma, length, generator)
         except Exception as error:
+            why = why_failed(error)
             if i < LEAST:
-                raise VerifierError(f"the verifier failed on call {i}: {error}") from error
-            report = _judge(texts[:i], target, vocab_size, alpha, seed)
-            note = f"The verifier failed on call {i}: {error}. What came before is judged."
+                raise VerifierError(f"the verifier failed on call {i}: {why}") from error
+            report = _judge(texts[:i], target, vocab_size, alpha, seed).cut_short(n)
+            note = f"The verifier failed on call {i}: {why}. What came before is judged."
             return replace(report, notes=(note,))
     return _judge(texts, target, vocab_size, alpha, seed)
 
@@ -131,7 +139,7 @@ def _one_text(
     tokens = np.array(text[1:], dtype=np.int64)  # (gamma,)
     q = np.stack([draft.law(text[: i + 1]) for i in range(gamma)])  # (gamma, vocab)
     p = np.stack([target.law(text[: i + 1]) for i in range(gamma + 1)])  # (gamma + 1, vocab)
-    emitted = [int(t) for t in verifier(tokens.copy(), q, p, generator)]
+    emitted = bare_ids("what it returns", verifier(tokens.copy(), q, p, generator)).tolist()
     if not 1 <= len(emitted) <= gamma + 1:
         raise ValueError(f"it emitted {len(emitted)} tokens; a round emits 1 to {gamma + 1}")
     if not all(0 <= t < target.vocab_size for t in emitted):

@@ -16,7 +16,7 @@ from specviz.core.tabular import TabularModel, TabularPair
 from specviz.decoding.loop import rounds
 from specviz.decoding.stopping import Stopping
 from specviz.lossless import Law, enumerate_law, outcomes, target_law, total_variation
-from specviz.lossless.exact import Branching
+from specviz.lossless.branching import Branching
 
 EXACT = 1e-12
 

@@ -102,15 +102,18 @@ RETURNS = [
     (lambda n: None, "returned NoneType, not a list"),
     (lambda n: "text", "returned str, not a list"),
     (lambda n: [[0, 1, 2]] * (n - 1), "returned 99 sequences where 100 were asked for"),
-    (lambda n: [[0.5, 1.0]] * n, "sequence 0 must be one list of token ids, got float64 such as"),
+    (lambda n: [[0.5, 1.0]] * n, "sequence 0 must be one list of token ids, got float such as"),
     (lambda n: ["the fox"] * n, "must be one list of token ids, got the text 'the fox': encode it"),
-    (lambda n: [["the", "fox"]] * n, "must be one list of token ids, got <U3 such as the"),
+    (lambda n: [["the", "fox"]] * n, "must be one list of token ids, got str such as the"),
     (lambda n: np.zeros((n, 1, 3), int), r"must be one list of token ids, got shape \(1, 3\)"),
     (lambda n: [[0, [1, 2]]] * n, "must be one list of token ids, got lists of different lengths"),
-    (lambda n: torch.zeros(n, 3), "must be one list of token ids, got float64 such as 0.0"),
+    (lambda n: torch.zeros(n, 3), "must be one list of token ids, got float such as 0.0"),
     (lambda n: (row for row in [[0]]), "returned generator, not a list"),
     (lambda n: [[0, 1]] * n, r"2 tokens where 3 are needed, .* end_ids=\[\]: draw it longer"),
     (lambda n: [[0, 1, 2]] * (n - 1) + [[]], "sequence 99 is empty"),
+    (lambda n: [[-1, -1, -1]] * n, "sequence 0 is empty: at least one token must come before -1"),
+    (lambda n: [[0, True, 1]] * n, "must be one list of token ids, got bool such as True"),
+    (lambda n: [float("nan")] * n, "must be one list of token ids, got float"),
     (lambda n: [[0, 1, 7]] * n, "sequence 0 has id 7, outside the vocabulary of 3"),
 ]
 
@@ -180,8 +183,16 @@ def test_nan_laws_are_refused() -> None:
             session.verify = verify  # type: ignore[method-assign]
             return session
 
-    with pytest.raises(ValueError, match="token 0 is NaN"):
-        sv.audit(draws, PROMPT, target=Bad([0.5, 0.3, 0.2]), n=300, length=3)
+    bad = Bad([0.5, 0.3, 0.2])
+    for method in ("battery", "scores"):
+        for role, models in (("target", (bad, COIN)), ("draft", (COIN, bad))):
+            with pytest.raises(ValueError, match=f"after 1 tokens.*the {role}'s logits .* is NaN"):
+                sv.audit(draws, PROMPT, target=TabularPair(*models), n=300, length=3,
+                         method=method)  # fmt: skip
+    with pytest.raises(ValueError, match=r"table of 'mine' is NaN at \[0\]"):
+        TabularModel([np.nan, 1.0], name="mine")
+    with pytest.raises(TypeError, match="table must hold numbers"):
+        TabularModel("x")
 
 
 ARGUMENTS: list[tuple[Any, dict[str, Any], str]] = [
@@ -190,6 +201,17 @@ ARGUMENTS: list[tuple[Any, dict[str, Any], str]] = [
     (draws, {"prompt": PROMPT, "target": PAIR, "n": 0}, "n must be a whole number >= 1"),
     (draws, {"prompt": PROMPT, "target": PAIR, "length": 1.5}, "length must be a whole number"),
     (draws, {"prompt": PROMPT, "target": PAIR, "alpha": 0}, "alpha must lie between 0 and 1"),
+    (draws, {"prompt": PROMPT, "target": PAIR, "alpha": "x"}, "alpha must be a number, got 'x'"),
+    (draws, {"prompt": PROMPT, "target": PAIR, "margin": None}, "margin must be a number"),
+    (draws, {"prompt": PROMPT, "target": 42}, "target must be a Pair, a TabularModel .* got 42"),
+    ("nope.jsonl", {"target": PAIR}, "subject names a file .* no file 'nope.jsonl'"),
+    (
+        draws,
+        {"prompt": PROMPT, "target": PAIR, "path": "/no/x.jsonl"},
+        "path is '/no/x.jsonl', and",
+    ),
+    (draws, {"prompts": "hi", "target": PAIR}, "prompts must be a list of prompts, got 'hi'"),
+    (draws, {"prompts": [], "target": PAIR}, "prompts is empty: give at least one prompt"),
     (draws, {"prompt": PROMPT, "target": PAIR, "margin": -1}, "margin must be"),
     (draws, {"prompt": PROMPT, "target": PAIR, "effect": 2}, "effect must be"),
     (draws, {"prompt": PROMPT, "target": PAIR, "method": "hope"}, "method must be one of"),
@@ -221,7 +243,7 @@ ARGUMENTS: list[tuple[Any, dict[str, Any], str]] = [
 def test_wrong_arguments_are_one_sentence(
     subject: Any, arguments: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises((ValueError, TypeError), match=message) as raised:
+    with pytest.raises((ValueError, TypeError, OSError), match=message) as raised:
         sv.audit(subject, **arguments)
     assert "\n" not in str(raised.value)
 

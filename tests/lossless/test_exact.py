@@ -14,7 +14,7 @@ from specviz.core.tabular import TabularModel, TabularPair
 from specviz.drafters.draft_model import DraftModel
 from specviz.drafters.target_only import TargetOnly
 from specviz.lossless import enumerate_law, outcomes, target_law, total_variation
-from specviz.lossless.exact import Branching
+from specviz.lossless.branching import Branching
 from tests.lossless import planted as wrong
 
 EXACT = 1e-12

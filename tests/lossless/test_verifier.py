@@ -69,13 +69,43 @@ def test_a_failure_in_mid_run_keeps_what_was_gathered() -> None:
 
     report = audit_verifier(fails_late, n=5_000, seed=4)
     assert report.n == 2_000
-    assert "call 2000: out of memory" in report.text
+    assert "call 2000: RuntimeError: out of memory" in report.text
+    assert (report.verdict, report.exit_code) == (Verdict.INCONCLUSIVE, 2)
+    assert "(2,000 of 5,000)" in report.text
+
+
+def test_a_discrepancy_before_a_failure_is_one() -> None:
+    calls: list[int] = []
+
+    def fails_late(tokens: Any, *laws: Any) -> Any:
+        calls.append(1)
+        return None if len(calls) > 3_000 else resampling_from_p(tokens, *laws)
+
+    report = audit_verifier(fails_late, n=5_000, seed=4)
+    assert report.verdict is Verdict.DISCREPANCY
+    assert "got NoneType" in report.text
+
+
+@pytest.mark.parametrize("n", [1, 3, 50])
+def test_few_calls_are_inconclusive_and_say_how_many_would_do(n: int) -> None:
+    report = audit_verifier(by_the_book, n=n)
+    assert report.verdict is Verdict.INCONCLUSIVE
+    assert report.needed is not None
+    assert f"{report.needed:,}" in report.text
+    assert audit_verifier(by_the_book, n=report.needed).exit_code == 0
 
 
 @pytest.mark.parametrize(
     ("verifier", "sentence"),
     [
-        (lambda *_: [], "call 0: it emitted 0 tokens; a round emits 1 to 4"),
+        (lambda *_: [], "call 0: ValueError: it emitted 0 tokens; a round emits 1 to 4"),
+        (lambda *_: [0.5], "call 0: TypeError: what it returns must be .* got float such as 0.5"),
+        (lambda *_: [True], "got bool such as True"),
+        (lambda *_: [1, True], "got bool such as True"),
+        (lambda *_: None, "got NoneType"),
+        (lambda *_: "abc", "got the text 'abc'"),
+        (lambda *_: 3, "one list of token ids, got int"),
+        (lambda *_: float("nan"), "one list of token ids, got float"),
         (lambda tokens, *_: [*tokens, 1, 1], "emitted 5 tokens"),
         (lambda *_: [99], r"emitted \[99\], outside the 5 tokens"),
         (lambda tokens: [0], "call 0"),
@@ -90,9 +120,11 @@ def test_what_cannot_be_emitted_is_refused(verifier: Any, sentence: str) -> None
     ("arguments", "error", "name"),
     [
         ({"verifier": 3}, TypeError, "verifier must be a function"),
-        ({"verifier": by_the_book, "n": 5}, ValueError, "n must be"),
+        ({"verifier": by_the_book, "n": 0}, ValueError, "n must be"),
         ({"verifier": by_the_book, "gamma": 0}, ValueError, "gamma must be"),
         ({"verifier": by_the_book, "vocab_size": True}, ValueError, "vocab_size must be"),
+        ({"verifier": by_the_book, "vocab_size": 10**5}, ValueError, "vocab_size must be .* 1,000"),
+        ({"verifier": by_the_book, "alpha": "x"}, TypeError, "alpha must be a number, got 'x'"),
         ({"verifier": by_the_book, "seed": -1}, ValueError, "seed must be"),
     ],
 )

@@ -76,6 +76,8 @@ def diagnose(trace: Trace) -> Diagnosis:
         counts[rule] += 1
         first.setdefault(rule, fact)
 
+    if not hasattr(trace, "check") or not hasattr(trace, "node_table"):
+        raise TypeError(f"trace must be a Trace, got {type(trace).__name__}")
     for finding in trace.check().contradictions:
         rule = _rule_behind(trace, finding.round, finding.subject)
         broken(rule, str(finding))

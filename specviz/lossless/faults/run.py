@@ -7,14 +7,17 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from tqdm.auto import tqdm
 
 from specviz.core.contract import Drafter, Sampling, Target
 from specviz.core.draws import Draws, Sampler
 from specviz.core.rules import RULES, Rule
 from specviz.core.trace import Trace
+from specviz.lossless.checking import checked_tables, whole
 from specviz.lossless.exact import Law, outcomes, target_law, total_variation
 from specviz.lossless.faults.catalogue import Fault, get_fault
 from specviz.lossless.faults.wrong_parts import SharedUniforms, WrongDrafter, WrongTarget
+from specviz.lossless.ways import MOST, ways_of
 
 
 def broken_rule(fault: Fault) -> Rule:
@@ -142,6 +145,9 @@ def faulty_law(
     from specviz.decoding.stopping import Stopping
     from specviz.decoding.target import open_session
 
+    checked_tables(pair)
+    whole("length", length, 1)
+    whole("gamma", gamma, 1)
     fault = get_fault(fault)
     settings = sampling or fault.sampling
     ids = pair.encode(prompt)
@@ -168,6 +174,14 @@ def faulty_law(
                     break
             return tuple(new)
 
+        ways = 0.0 if text else ways_of(program)
+        texts = 1.0 if remembers else float(pair.vocab_size) ** min(length - 1, 300)
+        if not text and ways * texts > MOST:
+            raise ValueError(
+                f"length={length} with the fault {fault.name!r} has about {ways * texts:.1g} ways "
+                f"for its draws to fall, more than the {MOST:,} that can be run one by one: take "
+                f"a smaller length, gamma or table"
+            )
         law: Law = {}
         for weight, new in outcomes(program):
             law[new] = law.get(new, 0.0) + weight
@@ -177,14 +191,17 @@ def faulty_law(
     remembers = fault.keeps_rejected or fault.shares in ("run", "node")
     law: Law = {}
     unfinished: Law = {(): 1.0}
+    bar = tqdm(desc="enumerating", unit="text", delay=2, leave=False)
     while unfinished:
         text = min(unfinished, key=len)  # shorter ones first: all ways to a text come together
         mass = unfinished.pop(text)
+        bar.update()
         for new, weight in after(text, length if remembers else 1).items():
             longer = text + new
             done = len(longer) >= length or (longer and longer[-1] in pair.stop_ids)
             into, key = (law, longer[:length]) if done else (unfinished, longer)
             into[key] = into.get(key, 0.0) + mass * weight
+    bar.close()
     return law
 
 
@@ -193,6 +210,7 @@ def expected_tv(
     sampling: Sampling | None = None,
 ) -> float:  # fmt: skip
     """Return the total variation distance of a faulty law from the target's, by enumeration."""
+    checked_tables(pair)
     fault = get_fault(fault)
     settings = sampling or fault.sampling
     wrong = faulty_law(pair, prompt, fault, gamma=gamma, length=length, sampling=settings)
