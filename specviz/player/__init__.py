@@ -10,6 +10,7 @@ How the parts fit
       ├─ timeline.js   position (round, phase, node) ⇄ step number; jumps, search, links
       ├─ frame.js      frameAt(data, time, step): all there is to see at a step, pure
       ├─ words.js      captions and numbers of a frame, pure
+      ├─ block.js, judging.js      block verification's tests; what each rule asks
       ├─ view_*.js     one view a file: a pure part (…At(data, frame)) and mount() → update(frame)
       ├─ contests.js, walk.js      of the draw: what decides without a u; what another u leads to
       ├─ predict.js, controls.js, focus.js, playback.js   modes, keys and buttons, the clock

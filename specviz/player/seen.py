@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from specviz.player.block import in_blocks
 from specviz.player.columns import NONE
 from specviz.player.drawn import law_pieces
 from specviz.player.frames import Cache, Frame, cache_at, rejected_row, seconds_at
@@ -110,12 +111,15 @@ def _closing_bars(run: Run, frame: Frame) -> Bars:
         Bar(trimmed(run.text(one.token)), one.p, 0.0, 0.0, one.token == x and not hidden)
         for one in law_pieces(run, "round", "law", r)[:ROWS]
     ]
-    row = rejected_row(run, frame) if residual else -1
+    blocks = in_blocks(run)
+    row = rejected_row(run, frame) if residual and not blocks else -1
+    # of p only the share that the kept block leaves goes into a block's residual
+    left = "share · p" if blocks else "p"
     rest = max(0.0, 1 - sum(one.p for one in rows))
     return Bars(
         mode="law",
         title=(
-            "residual: max(0, p − q), scaled up to 1"
+            f"residual: max(0, {left} − q), scaled up to 1"
             if residual
             else "target p after the last token"
         ),

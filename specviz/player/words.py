@@ -261,8 +261,8 @@ def _closed(run: Run, frame: Frame) -> str:
         )
     if run.header["rule"] == "block":
         return (
-            f"In its place one token is drawn from what the kept block leaves of p, less q: "
-            f"{token}, which has probability {p} there."
+            "In place of the rest one token is drawn from what the kept block leaves of p, "
+            f"less q: {token}, which has probability {p} there."
         )
     if looks_at_p(run):
         return (

@@ -92,7 +92,7 @@ export function predictPanel(data, player) {
       setText(question, said);
       setAttr(el, "data-mark", mark);
       const { right, asked, best } = book.score();
-      setText(score, asked ? `${right} of ${count(asked, "guess", "guesses")} right; always naming the likelier verdict gets ${best.toFixed(1)} on average` : "");
+      setText(score, asked ? `${right} of ${count(asked, "guess", "guesses")} right; always naming the likelier answer gets ${best.toFixed(1)} on average` : "");
     },
   };
 }

@@ -1,5 +1,6 @@
 // (c) p and q of the token in question: overlap, residual and what is left in the tails.
 
+import { inBlocks } from "./block.js";
 import { NONE, rowOf, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setClip, setStyle, setText, trimmed } from "./dom.js";
 import { comesLater } from "./tree_window.js";
@@ -54,10 +55,11 @@ function closingLaw(data, frame) {
     .map((one) => ({ text: trimmed(tokenText(data, one.token)), p: one.p, q: 0, x: one.token === x && !hidden }))
     .slice(0, ROWS);
   const seen = rows.reduce((sum, one) => sum + one.p, 0);
-  const row = residual ? rejectedRow(data, frame) : -1;
+  const blocks = inBlocks(data), row = residual && !blocks ? rejectedRow(data, frame) : -1;
   return {
     mode: "law",
-    title: residual ? "residual: max(0, p − q), scaled up to 1" : "target p after the last token",
+    // of p only the share that the kept block leaves goes into a block's residual
+    title: !residual ? "target p after the last token" : blocks ? "residual: max(0, share · p − q), scaled up to 1" : "residual: max(0, p − q), scaled up to 1",
     rows, residual, overlap: row < 0 ? NaN : data.node.overlap[row],
     tail: { p: Math.max(0, 1 - seen), q: 0, over: 0 },
   };

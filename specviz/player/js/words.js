@@ -165,7 +165,7 @@ function closed(data, frame, n) {
     return `${kept}, so the law after the last one gives one more token for free: ${token} (p = ${p}).`;
   }
   const row = rejectedRow(data, frame);
-  if (data.header.rule === "block") return `In its place one token is drawn from what the kept block leaves of p, less q: ${token}, which has probability ${p} there.`;
+  if (data.header.rule === "block") return `In place of the rest one token is drawn from what the kept block leaves of p, less q: ${token}, which has probability ${p} there.`;
   if (looksAtP(data)) return `In its place one token is drawn from the target's own law: ${token}, which has probability ${p} there.`;
   if (!data.header.judged_by_u) return `The target's own token takes the place: ${token}.`;
   const mass = row < 0 ? NaN : 1 - data.node.overlap[row];
