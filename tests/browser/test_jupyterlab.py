@@ -121,6 +121,33 @@ def test_it_fits_a_telephone(book: Book) -> None:
     book.page.set_viewport_size({"width": 1280, "height": 720})
 
 
+def test_a_control_that_hides_does_not_take_the_keyboard(book: Book) -> None:
+    focused = "document.activeElement === document.querySelector('.svp')"
+    keys = book.page.keyboard
+    book.press("n")
+    step = int(steps(book)[0])
+    slider = book.page.locator(".svp-test .svp-drag").first
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    y = box["y"] + box["height"] / 2
+    book.page.mouse.move(box["x"] + 0.9 * box["width"], y)
+    book.page.mouse.down()
+    book.page.mouse.move(box["x"] + 0.2 * box["width"], y, steps=4)
+    book.page.mouse.up()
+    book.until(lambda: book.page.evaluate(focused))
+    keys.press("ArrowRight")
+    assert int(steps(book)[0]) == step + 1
+    book.press("n")
+    slider.focus()
+    keys.press("p")  # hides u
+    assert book.page.evaluate(focused)
+    book.page.locator(".svp-answers button").first.click()
+    assert book.page.evaluate(focused)
+    keys.press("Home")
+    assert steps(book)[0] == "0"
+    keys.press("p")
+
+
 CELLS = """() => { const { content } = window.jupyterapp.shell.currentWidget;
   return [content.widgets.length, content.activeCellIndex, content.mode,
           content.widgets.map(cell => cell.model.type + cell.model.sharedModel.source).join()]; }"""

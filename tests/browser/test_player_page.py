@@ -164,6 +164,42 @@ def test_a_small_window_does_scroll_and_has_smaller_letters(
     assert found["over"] > 1 and found["least"] < 20
 
 
+# Of every view whether its end can be seen above the controls, once one has scrolled to it.
+REACHED = """() => [...document.querySelectorAll('.svp-view')].map(view => {
+  view.scrollIntoView({block: 'end'});
+  const low = document.querySelector('.svp-bar').getBoundingClientRect().top;
+  return [view.className, view.getBoundingClientRect().bottom - low, low - innerHeight];
+}).filter(([, over, bar]) => over > 1 || bar > -20)"""
+
+
+def test_full_screen_on_a_small_screen_hides_nothing_for_good(
+    browser: Any, pages: dict[str, Path]
+) -> None:
+    for width, height in ((1280, 800), (1024, 600)):
+        opened = Opened(browser, pages["run"], viewport={"width": width, "height": height})
+        opened.press("f")
+        opened.until(lambda opened=opened: opened.page.evaluate("!!document.fullscreenElement"))
+        opened.page.wait_for_timeout(200)
+        opened.press("n", "p", "k")
+        assert opened.page.evaluate(REACHED) == []
+        inner = opened.page.locator(".svp-text .svp-inner").bounding_box()
+        assert inner["y"] - opened.page.locator(".svp-text").bounding_box()["y"] < 2
+
+
+@pytest.mark.parametrize("height", [300, 500])
+def test_with_a_height_the_inside_scrolls_above_the_controls(
+    browser: Any, tmp_path: Path, height: int
+) -> None:
+    where = sv.to_html(decoded(), tmp_path / "high.html", height=height)
+    opened = Opened(browser, where, viewport={"width": 1000, "height": 900})
+    root = opened.page.locator(".svp").bounding_box()
+    bar = opened.page.locator(".svp-bar").bounding_box()
+    assert root["height"] == height
+    assert bar["y"] + bar["height"] == pytest.approx(root["y"] + height, abs=2)
+    opened.press("n")
+    assert opened.page.evaluate(REACHED) == []
+
+
 def test_predict_asks_hides_reveals_and_counts(browser: Any, pages: dict[str, Path]) -> None:
     opened = Opened(browser, pages["story"], "#round=1&node=1")
     opened.press("p")
