@@ -39,9 +39,10 @@ thread and hands out the packed run so far, a few times a second; the page asks 
 run at mount has ``grown()``, called when there are more rounds.
 
 The same without a browser: ``run.py`` is ``decode.js`` in Python, ``positions.py`` is
-``timeline.js``, ``frames.py`` is ``frame.js``, ``words.py``, ``seen.py``, ``drawn.py`` and
-``contests.py`` are the words and the pure halves of the views; ``tests/player/test_frames.py``
-compares them frame by frame, so a change to one side needs the same on the other. ``picture/``
+``timeline.js``, ``frames.py`` is ``frame.js``, ``words.py``, ``block.py``, ``judging.py``,
+``seen.py``, ``drawn.py`` and ``contests.py`` are the words and the pure halves of the views;
+``tests/player/test_frames.py`` compares them frame by frame, so a change to one side needs the
+same on the other; ``test_sentences.py`` compares what they say with the record. ``picture/``
 draws a frame as a scene and paints it with Pillow (pixels) or matplotlib (vectors): ``still.py``
 and ``film.py``, the twin of a widget, and the picture of a page for readers without scripts
 (``without_script.py``). ``race_page.py`` is a page of several runs, ``race_still.py``

@@ -9,10 +9,14 @@ from html.parser import HTMLParser
 import pytest
 
 from specviz.core.trace import Trace
+from specviz.core.views import Node
 from specviz.figures.coloured_text import SHOWN, html, style
-from specviz.figures.marks import MARKS
+from specviz.figures.evidence import evidence_html
+from specviz.figures.marks import MARKS, Line, in_words, lines
+from specviz.figures.summary import judging
 from specviz.figures.theme import DARK, LIGHT, Palette, contrast
 from tests.figures.runs import branching, hostile, long_story, story, trace_of
+from tests.player.runs import decoded
 
 ALLOWED = {"div", "span", "del", "bdi", "dl", "dt", "dd", "i", "style"}
 
@@ -170,6 +174,41 @@ def test_a_rule_that_compares_tokens_does_not_speak_of_u() -> None:
     greedy = trace_of([([("a", "rejected")], ("b", "correction"))], rule="greedy")
     assert "the draw u" not in html(greedy)
     assert "own token" in html(greedy)
+
+
+@pytest.mark.filterwarnings("ignore")  # that typical is lossy
+def test_tooltips_and_evidence_say_what_a_rule_judged_by() -> None:
+    block, typical = decoded(verify="block"), decoded(verify="typical")
+    told = tooltips(block)
+    judged = [text for text in told if "its own test" in text]
+    assert len(judged) == sum(one.verdict != "never examined" for one in nodes_of(block))
+    assert not any("kept with" in text for text in judged)
+    for node, text in zip(nodes_of(block), judged, strict=True):
+        below = node.u < node.acceptance
+        assert ("is below that: it passes;" in text) == below
+        assert ("is not below that: it does not pass;" in text) == (not below)
+        assert text.startswith("accepted" if node.accepted else "rejected")
+    table = tables(block)
+    assert "passes with</th>" in table and "kept with</th>" not in table
+    told = tooltips(typical)
+    assert any("looks only at p: enough" in text for text in told)
+    assert any("looks only at p: too little" in text for text in told)
+    assert not any("own token" in text for text in told)
+    assert "tokens are compared" not in tables(typical)
+
+
+def tooltips(trace: Trace) -> list[str]:
+    of = [line for line in lines(trace, None) if isinstance(line, Line)]
+    return [in_words(chip, judging(trace)) for line in of for chip in line.chips]
+
+
+def tables(trace: Trace) -> str:
+    line = next(line for line in lines(trace, None) if isinstance(line, Line))
+    return evidence_html(list(trace.rounds), line, judging(trace))
+
+
+def nodes_of(trace: Trace) -> list[Node]:
+    return [node for one in trace.rounds for node in one.nodes]
 
 
 def test_a_file_from_another_version_may_have_an_unknown_rule() -> None:

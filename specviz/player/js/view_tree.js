@@ -5,7 +5,7 @@ import { h, pool, setAttr, setText, show, trimmed } from "./dom.js";
 import { judgedBy, maskPath, MOST_IN_TREE, placesIn, windowAt } from "./tree_window.js";
 import { GLYPHS } from "./view_phase.js";
 import { oneByOne, walkAt } from "./walk.js";
-import { number } from "./words.js";
+import { count, number } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -69,7 +69,7 @@ export const treeView = {
       };
       const lines = n > MOST_IN_TREE ? Math.max(at.leaves, HELD) : at.leaves;
       setAttr(svg, "viewBox", `0 0 ${ROOT + at.levels * ACROSS - 14} ${lines * DOWN + 4}`);
-      setAttr(svg, "aria-label", `Tree of ${n} proposals`);
+      setAttr(svg, "aria-label", `Tree of ${count(n, "proposal")}`);
       setAttr(el, "style", `--svp-leaves: ${lines}`);
       setAttr(root, "x", px(0) + 4);
       setAttr(root, "y", py(at.y.get(window.root)) + 15);
