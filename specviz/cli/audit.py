@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from specviz.cli import drafters
 from specviz.cli.output import Output
@@ -148,6 +148,12 @@ def _check_place(name: str, where: str | None) -> None:
 
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Say what can be typed after ``specviz audit``."""
+
+    def wrong(message: str) -> NoReturn:
+        """Say it on one line, as any other wrong input."""
+        command.exit(WRONG, f"specviz: error: {' '.join(message.split())}\n")
+
+    command.error = wrong  # type: ignore[method-assign]
     command.add_argument(
         "--samples", metavar="FILE",
         help="recorded texts, a JSON object a line (prompt_ids, token_ids, settings, seed); - for "

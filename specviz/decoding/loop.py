@@ -97,7 +97,9 @@ def rounds(
 
         # 2. the target scores every proposal in one pass; what its cache holds is not read again
         logits = target.verify(text[target.length :], draft)  # (n + 1, vocab)
-        p = laws(logits, sampling, histories(text, draft, sampling))  # (n + 1, vocab)
+        past = histories(text, draft, sampling)
+        whose = f"after {len(text)} tokens, the target"
+        p = laws(logits, sampling, past, whose)  # (n + 1, vocab)
         verified = perf_counter()
         target_verified, draft_proposed = target.length, drafter.cache_length
 

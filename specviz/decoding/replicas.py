@@ -233,7 +233,7 @@ class Replicas:
                 store.rows(contexts)
             logits = stores[0].rows(contexts)
             past = [np.append(self.prompt, c).astype(np.int64) for c in contexts]
-            p = laws(logits, self.sampling, past)
+            p = laws(logits, self.sampling, past, "target")
             if position + 1 == self.length:
                 break
             following: dict[Continuation, float] = {}

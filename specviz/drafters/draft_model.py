@@ -161,7 +161,8 @@ class DraftModel:
         for node in range(depth):
             pending = text[session.length :]  # after full acceptance: two tokens, else one
             logits = session.verify(pending, Draft.empty(vocab_size))  # (1, vocab)
-            q = laws(logits, context.sampling, [text])[0]  # (vocab,)
+            whose = f"after {len(text)} tokens, the draft"
+            q = laws(logits, context.sampling, [text], whose)[0]  # (vocab,)
             token = self._draw(q, context, draws, len(text), node)
             tokens.append(token)
             used.append(q)

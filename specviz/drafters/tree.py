@@ -156,7 +156,7 @@ class Tree:
         session.crop(len(text) - 1)  # so that the next pass has a pending token
         rows = [node + 1 for node in level]
         histories = [np.concatenate([text, tree.tokens[tree.path(node)]]) for node in level]
-        q = laws(logits[rows], context.sampling, histories)
+        q = laws(logits[rows], context.sampling, histories, "draft")
         return list(zip(logits[rows], q, strict=True))
 
     def _siblings(

@@ -50,6 +50,10 @@ def test_the_exit_code_says_what_was_found(
 ) -> None:
     arguments = ["--samples", f"{name}.jsonl", "--target", "big", "--json", "out.json"]
     assert main(["audit", *arguments, "--html", "out.html"]) == code
+    plain = samples / "plain"
+    plain.write_text("", "utf-8")
+    assert {Path(f"out.{end}").stat().st_mode for end in ("json", "html")} == {plain.stat().st_mode}
+    plain.unlink()
     said = capsys.readouterr()
     assert said.out.startswith(verdict)
     assert "error" not in said.err
@@ -204,6 +208,10 @@ WRONG = [
     (["--bundled", "--target", "x"], "name two targets"),
     (["--bundled", "--verify", "hope"], "verify must be one of"),
     (["--bundled", "--reference", "right.jsonl"], "--reference goes with --samples"),
+    (["-n", "a"], "argument -n: invalid int value: 'a'"),
+    (["--samples", "right.jsonl", "--target", "x", "-n", "0"], "n must be a whole number >= 1"),
+    (["--bundled", "--save", "no/where.jsonl"], "path is 'no/where.jsonl', and there is no folder"),
+    (["--samples", "right.jsonl", "--target", "x", "--method", "enumeration"], "method='enumerat"),
 ]
 
 

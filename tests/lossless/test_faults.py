@@ -168,6 +168,20 @@ def test_diagnose_names_the_rule(pair: TabularPair, name: str) -> None:
     assert FAULTS[name].breaks in diagnose(trace).broken
 
 
+def test_the_faults_that_no_trace_shows_are_the_ones_that_say_so(pair: TabularPair) -> None:
+    unseen = set(FAULTS)
+    for seed in (3, 4, 5):
+        for name in sorted(unseen):
+            trace = run_with_fault(pair, PROMPT, name, max_new_tokens=60, seed=seed)
+            if diagnose(trace).broken:
+                unseen.remove(name)
+    assert unseen == {name for name, fault in FAULTS.items() if fault.hidden}
+    documented = diagnose.__doc__ or ""
+    for name in unseen:
+        assert f"``{name}``" in documented
+        assert FAULTS[name].hidden in str(FAULTS[name])
+
+
 def test_diagnose_finds_nothing_in_a_right_run(pair: TabularPair) -> None:
     trace = run_with_fault(pair, PROMPT, Fault("none", "nothing", "nothing"), max_new_tokens=60)
     found = diagnose(trace)

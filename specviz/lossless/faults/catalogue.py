@@ -50,6 +50,8 @@ class Fault:
         Whether a rejected proposal stays in the target's cache.
     sampling : Sampling
         Settings under which the fault shows.
+    hidden : str
+        Why :func:`~.diagnose.diagnose` cannot see it in a trace; empty if it can.
     """
 
     name: str
@@ -63,6 +65,11 @@ class Fault:
     logits: Callable[[NDArray[Any], Sampling], NDArray[Any]] | None = None
     keeps_rejected: bool = False
     sampling: Sampling = Sampling()  # noqa: RUF009 - frozen
+    hidden: str = ""
+
+    def __str__(self) -> str:
+        unseen = f" A trace does not show it: {self.hidden}." if self.hidden else ""
+        return f"{self.name}: {self.wrong}.{unseen}"
 
 
 def _ignore_temperature(logits: NDArray[Any], sampling: Sampling) -> NDArray[Any]:
@@ -126,25 +133,30 @@ FAULTS: dict[str, Fault] = {
         Fault("soft_q_for_a_choice", "a deterministic choice is reported with a soft q", USED,
               drafter="lookup", reports=parts.softened_one_hot),
         Fault("sure_proposals_only", "a proposal is dropped because its own q is below 1/2",
-              EXISTS, reports=parts.drop_unsure),
+              EXISTS, reports=parts.drop_unsure,
+              hidden="what was dropped is not on record, and what is on record follows"),
         # -- several candidates at one position
         Fault("siblings_deduplicated", "a candidate drawn twice is tried once", USED,
-              drafter="siblings_with_replacement", reports=parts.siblings_deduplicated),
+              drafter="siblings_with_replacement", reports=parts.siblings_deduplicated,
+              hidden="each candidate is on record once, as it was tried"),
         Fault("siblings_by_confidence", "candidates are tried by confidence, not as drawn", USED,
               drafter="siblings", reports=parts.siblings_by_confidence),
         Fault("siblings_one_law", "later candidates are reported with the first one's law", USED,
               drafter="siblings", reports=parts.siblings_one_law),
         Fault("one_row_for_all", "the logits of one position are read for all", ACCEPT,
-              logits=_first_row_for_all),
+              logits=_first_row_for_all,
+              hidden="the wrong rows are on record as the target's, and all follows from them"),
         # -- the draws
         Fault("constant_u", "one uniform serves the whole run", FRESH, shares="run"),
         Fault("shared_u", "one uniform serves a whole round", FRESH, shares="round"),
         Fault("reseeded_each_round", "the generator starts anew each round", FRESH, shares="node"),
         # -- the target
         Fault("target_ignores_temperature", "temperature shapes q but not p", SAME,
-              logits=_ignore_temperature, sampling=Sampling(temperature=0.5)),
+              logits=_ignore_temperature, sampling=Sampling(temperature=0.5),
+              hidden="the wrong p is on record as the target's, and all follows from it"),
         Fault("rejected_token_stays", "a rejected proposal stays in the target's cache", ROLLBACK,
-              keeps_rejected=True),
+              keeps_rejected=True,
+              hidden="what a cache holds is not on record, only how many tokens"),
     )
 }  # fmt: skip
 """Every fault by name."""

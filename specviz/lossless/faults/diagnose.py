@@ -46,7 +46,9 @@ class Diagnosis:
         if not self.broken:
             return (
                 "Nothing in this record breaks a rule of the algorithm. That is no verdict on the "
-                "sampler: what is wrong outside the record cannot be seen in it; test its output."
+                "sampler: what is wrong outside the record cannot be seen in it "
+                f"({', '.join(name for name, fault in catalogue.FAULTS.items() if fault.hidden)} "
+                "among the planted faults); test its output."
             )
         return "\n".join(
             f"{count} × not as it must be: {rule}\n    first: {self.first[rule]}"
@@ -60,6 +62,17 @@ def diagnose(trace: Trace) -> Diagnosis:
     It replays the record (:meth:`specviz.core.trace.Trace.check`) and names the rule behind each
     contradiction. Whether a *sampler* is lossless is decided by tests on what it emits; this only
     says where to look.
+
+    Five of the planted faults leave a record in which everything follows, at any length:
+    ``sure_proposals_only``, ``siblings_deduplicated``, ``one_row_for_all``,
+    ``target_ignores_temperature`` and ``rejected_token_stays``; each says why
+    (:attr:`~.catalogue.Fault.hidden`). Others show in some runs only, such as ``shared_u``, which
+    needs two draws in one round. :func:`specviz.audit` tests what is emitted and catches them.
+
+    Raises
+    ------
+    TypeError
+        If ``trace`` is none.
 
     Examples
     --------
