@@ -169,7 +169,7 @@ def _round(line: Line, how: str) -> str:
 def gap_html(gap: Gap) -> str:
     """Return the note that stands for rounds left out, and says how to see them."""
     return (
-        f'<div class="sv-note" role="listitem">… {gap.count:,} rounds not shown '
+        f'<div class="sv-note" role="listitem">… {gap.many} not shown '
         f"({gap.first}–{gap.last}). trace.rounds has them all; "
         f"sv.to_html(trace, path) writes a page.</div>"
     )

@@ -90,6 +90,11 @@ class Gap:
         """How many rounds."""
         return self.last - self.first + 1
 
+    @property
+    def many(self) -> str:
+        """How many rounds, with the noun."""
+        return f"{self.count:,} round{'' if self.count == 1 else 's'}"
+
 
 def chips(one: Round) -> list[Chip]:
     """Return the tokens of a round: what was proposed, by position, then what closed the round.

@@ -131,7 +131,7 @@ def line_text(line: Line, style: Style) -> str:
 
 def gap_text(gap: Gap, style: Style) -> str:
     """Return the line that stands for rounds left out."""
-    note = f"    … {gap.count:,} rounds not shown ({gap.first}–{gap.last}): trace.rounds has all"
+    note = f"    … {gap.many} not shown ({gap.first}–{gap.last}): trace.rounds has all"
     return style.dim(style.text(note))
 
 

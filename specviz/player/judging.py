@@ -7,8 +7,8 @@ from specviz.player.run import Run
 _CHANCE = {"rejection": "min(1, p(x) / q(x))", "lenience": "min(1, p(x) / (l q(x)))"}
 _ASKS = {
     "rejection": "u < p / q, one by one",
-    "lenience": "u < p / (l q), one by one",
-    "block": "the last that passes decides",
+    "lenience": "u < p / (l q)",
+    "block": "last to pass decides",
     "typical": "is p enough?",
     "threshold": "is p enough?",
 }
@@ -16,7 +16,7 @@ _ASKS = {
 
 def asks(run: Run) -> str:
     """Return what decides, as the phase says it."""
-    others = "u < its chance, one by one" if run.judged_by_u else "the target's own?"
+    others = "u < its chance" if run.judged_by_u else "the target's own?"
     return _ASKS.get(str(run.header["rule"]), others)
 
 

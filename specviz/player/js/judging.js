@@ -5,15 +5,15 @@
 const CHANCE = { rejection: "min(1, p(x) / q(x))", lenience: "min(1, p(x) / (l q(x)))" };
 const ASKS = {
   rejection: "u < p / q, one by one",
-  lenience: "u < p / (l q), one by one",
-  block: "the last that passes decides",
+  lenience: "u < p / (l q)",
+  block: "last to pass decides",
   typical: "is p enough?",
   threshold: "is p enough?",
 };
 
 /** What decides, as the phase says it. @param {Data} data */
 export function asks(data) {
-  return ASKS[data.header.rule] ?? (data.header.judged_by_u ? "u < its chance, one by one" : "the target's own?");
+  return ASKS[data.header.rule] ?? (data.header.judged_by_u ? "u < its chance" : "the target's own?");
 }
 
 /** Whether the rule looks only at how likely the target finds a proposal. @param {Data} data */
