@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from html import escape
 from importlib.resources import files
 from itertools import islice
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +28,7 @@ from specviz.figures.evidence import evidence_html
 from specviz.figures.marks import Gap, Line, lines
 from specviz.figures.summary import judging
 from specviz.figures.visible import NEWLINE, visible
+from specviz.figures.written import PAGES, checked_target, write_by
 
 if TYPE_CHECKING:
     from specviz.core.trace import Trace
@@ -117,8 +117,9 @@ def stage_html(trace: Trace) -> str:
     for line in lines(trace, SHOWN):
         if isinstance(line, Gap):
             shown.append(
-                f'<div class="sv-note" role="listitem">… {line.count:,} rounds '
-                f"({line.first}–{line.last}) are not on this page; the trace has them all.</div>"
+                f'<div class="sv-note" role="listitem">… {line.many} ({line.first}–{line.last}) '
+                f"{'is' if line.count == 1 else 'are'} not on this page; the trace has them all."
+                "</div>"
             )
             continue
         opened = open_one and any(chip.mark.name == "rejected" for chip in line.chips)
@@ -134,13 +135,7 @@ def stage_html(trace: Trace) -> str:
 
 def write_whole(where: Path, text: str) -> None:
     """Write a file whole or not at all, as UTF-8."""
-    half = where.with_name(f".{where.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        half.write_text(text, encoding="utf-8", newline="\n")
-        half.replace(where)
-    except BaseException:
-        half.unlink(missing_ok=True)
-        raise
+    write_by(where, lambda half: half.write_text(text, encoding="utf-8", newline="\n"))
 
 
 def checked(trace: Any, path: Any) -> Path:
@@ -149,14 +144,7 @@ def checked(trace: Any, path: Any) -> Path:
 
     if not isinstance(trace, Trace):
         raise TypeError(f"trace must be a Trace, got {type(trace).__name__}")
-    if not isinstance(path, (str, PathLike)) or isinstance(fspath(path), bytes):
-        raise TypeError(f"path must be a file name (str or path), got {type(path).__name__}")
-    where = Path(path)
-    if where.is_dir():
-        raise IsADirectoryError(f"path is a folder, {str(where)!r}: add a file name to it")
-    if not where.parent.is_dir():
-        raise FileNotFoundError(f"the folder of path does not exist: {str(where.parent)!r}")
-    return where
+    return checked_target(path, PAGES)
 
 
 def against(trace: Trace, compare: Any) -> Comparison | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from html import escape
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from specviz._version import __version__
 from specviz.figures.page import write_whole
 from specviz.figures.visible import visible
+from specviz.figures.written import PAGES, checked_target
 from specviz.player.assets import LAB_PAGE
 from specviz.player.editor_settings import editor_values
 from specviz.player.page import _PAGE_STYLE, code, embedded, policy
@@ -59,30 +60,12 @@ def one_position_html(
     --------
     >>> one_position_html("position.html", preset="peaked")  # doctest: +SKIP
     """
-    where = checked_path(path)
+    where = checked_target(path, PAGES)
     values = editor_values(
         p, q, labels, preset=preset, way=way, fault=fault, seed=seed, theme=theme, height=height,
         title=title,
     )  # fmt: skip
     write_whole(where, lab_page(values, values["options"]["title"] or _TITLE, _twin(values)))
-    return where
-
-
-def checked_path(path: Any) -> Path:
-    """Return where a page goes.
-
-    Raises
-    ------
-    TypeError, FileNotFoundError, IsADirectoryError
-        If it cannot go there, in one sentence.
-    """
-    if not isinstance(path, (str, PathLike)) or isinstance(fspath(path), bytes):
-        raise TypeError(f"path must be a file name (str or path), got {type(path).__name__}")
-    where = Path(path)
-    if where.is_dir():
-        raise IsADirectoryError(f"path is a folder, {str(where)!r}: add a file name to it")
-    if not where.parent.is_dir():
-        raise FileNotFoundError(f"the folder of path does not exist: {str(where.parent)!r}")
     return where
 
 

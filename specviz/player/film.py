@@ -5,7 +5,6 @@ Every frame is a still, painted with Pillow; what is shown how long follows from
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -15,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from specviz.figures.written import checked_target, write_by
 from specviz.player.frames import Frame, frame_at
-from specviz.player.options import checked_trace
+from specviz.player.options import checked_flag, checked_trace
 from specviz.player.picture.colours import reduced
 from specviz.player.picture.gif import write_gif
 from specviz.player.picture.layout import fitted_to, pictured
 from specviz.player.picture.pixels import paint
 from specviz.player.picture.scene import Scene
 from specviz.player.run import Run, run_of
-from specviz.player.still import THEMES, checked_path, checked_theme, checked_views
+from specviz.player.still import THEMES, checked_theme, checked_views
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -108,12 +108,13 @@ def film(
     >>> film(trace, "fox.mp4", theme="dark", width=1280)  # doctest: +SKIP
     """
     checked_trace(trace)
-    where = checked_path(path, SUFFIXES)
+    where = checked_target(path, SUFFIXES)
     checked_theme(theme)
     _checked_number("seconds_per_step", seconds_per_step, SHORTEST, LONGEST, "seconds")
     if isinstance(width, bool) or not isinstance(width, int):
         raise TypeError(f"width must be a number of pixels, got {width!r}")
     _checked_number("width", width, NARROWEST, WIDEST, "pixels")
+    checked_flag("progress", progress)
     run = run_of(trace)
     steps = _steps(run, rounds)
     asked = _default_views(run) if views is None else checked_views(views, run)
@@ -125,13 +126,8 @@ def film(
         for frame, seconds in _timed(run, steps, seconds_per_step)
     )
     bar = tqdm(shots, total=len(steps), desc=where.name, delay=2, leave=False, disable=not progress)
-    half = where.with_name(f".{where.stem}.{secrets.token_hex(4)}.tmp{where.suffix.lower()}")
     try:
-        write(half, bar, theme)
-        half.replace(where)
-    except BaseException:
-        half.unlink(missing_ok=True)
-        raise
+        write_by(where, lambda half: write(half, bar, theme))
     finally:
         bar.close()
     return where

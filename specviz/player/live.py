@@ -82,7 +82,10 @@ def play_live(
     >>> live.close()
     """
     from specviz.api.arguments import checked_pair
+    from specviz.core.rules import RULES
 
+    if verify is not None and verify not in RULES:
+        raise ValueError(f"verify must be one of {', '.join(RULES)}; got {verify!r}")
     options = checked_options(views=views, height=height, theme=theme, guided=guided, title=title)
     pair = checked_pair(pair)
     given = None if drafter is None or isinstance(drafter, str) else drafter

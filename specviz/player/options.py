@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 VIEWS = ("text", "phase", "bars", "draw", "caches", "lanes", "measures", "tree")
 THEMES = ("auto", "light", "dark")
-LEAST_HEIGHT = 200
+LEAST_HEIGHT, MOST_HEIGHT = 200, 10_000
 
 
 def checked_trace(trace: Any, name: str = "trace") -> Trace:
@@ -36,7 +36,7 @@ def checked_options(
     views: Sequence[str] | None = None,
     height: int | None = None,
     theme: str = "auto",
-    guided: bool = False,
+    guided: bool | None = False,
     title: str | None = None,
 ) -> dict[str, Any]:
     """Return the options as the script takes them: plain JSON values.
@@ -54,16 +54,24 @@ def checked_options(
     if views is not None:
         if isinstance(views, str):
             raise TypeError(f"views must be a list of names, such as [{views!r}], got a str")
+        if not isinstance(views, Sequence):
+            raise TypeError(f"views must be a list of names, got {type(views).__name__}")
         unknown = [name for name in views if name not in VIEWS]
         if unknown or not len(views):
             raise ValueError(f"views must be some of {', '.join(VIEWS)}; got {list(views)}")
+        if len(set(views)) < len(views):
+            raise ValueError(f"views must name each view once, got {list(views)}")
     if theme not in THEMES:
         raise ValueError(f"theme must be one of {', '.join(THEMES)}; got {theme!r}")
     if height is not None:
         if isinstance(height, bool) or not isinstance(height, int):
             raise TypeError(f"height must be a number of pixels, got {type(height).__name__}")
-        if height < LEAST_HEIGHT:
-            raise ValueError(f"height must be at least {LEAST_HEIGHT} pixels, got {height}")
+        if not LEAST_HEIGHT <= height <= MOST_HEIGHT:
+            raise ValueError(
+                f"height must be {LEAST_HEIGHT} to {MOST_HEIGHT:,} pixels, got {height:,}"
+            )
+    if guided is not None:
+        checked_flag("guided", guided)
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title must be a str, got {type(title).__name__}")
     return {
@@ -73,6 +81,48 @@ def checked_options(
         "guided": bool(guided),
         "title": None if title is None else visible(title, limit=120),
     }
+
+
+def checked_flag(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False.
+
+    Raises
+    ------
+    TypeError
+        If it is something else, such as "no", which would count as True.
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+
+
+def checked_alpha(alpha: Any) -> None:
+    """Refuse what is no probability of a false alarm.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no number, or not between 0 and 1.
+    """
+    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)):
+        raise TypeError(f"alpha must be a number between 0 and 1, got {alpha!r}")
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}")
+
+
+def checked_tree(views: Sequence[str] | None, trace: Trace) -> None:
+    """Refuse a choice of views of which nothing is there.
+
+    Raises
+    ------
+    ValueError
+        If only the tree is asked for, and the run's proposals are chains.
+    """
+    from specviz.player.run import run_of
+
+    if views is not None and set(views) == {"tree"} and not run_of(trace).is_tree:
+        raise ValueError(
+            "views asks only for the tree, and this run has none: its proposals are chains"
+        )
 
 
 def baseline_of(comparison: Comparison | None) -> dict[str, Any] | None:

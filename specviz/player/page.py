@@ -24,7 +24,7 @@ from specviz.figures.page import (
 )
 from specviz.figures.visible import visible
 from specviz.player.assets import PAGE_ENTRY, loader, packed, script
-from specviz.player.options import baseline_of, checked_options
+from specviz.player.options import baseline_of, checked_options, checked_tree
 from specviz.player.projection import pack, project
 from specviz.player.run import indexed
 from specviz.player.without_script import described, player_without_script
@@ -151,9 +151,8 @@ def page(
     compare: Trace | Comparison | None = None,
 ) -> str:
     """Return the page of a run that :func:`to_html` writes; the same for the same arguments."""
-    options = checked_options(
-        views=views, height=height, theme=theme, guided=bool(guided), title=title
-    )
+    options = checked_options(views=views, height=height, theme=theme, guided=guided, title=title)
+    checked_tree(views, trace)
     options["title"] = None  # the page has a heading
     comparison = against(trace, compare)
     heading = visible(title if title is not None else page_title(trace), limit=120)

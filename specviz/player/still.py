@@ -7,15 +7,15 @@ PDF. What is drawn is a pure function of (trace, position): the frames are those
 from __future__ import annotations
 
 import io
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specviz.figures.theme import DARK, LIGHT
+from specviz.figures.written import checked_target, write_by
 from specviz.player.frames import Frame, frame_at
 from specviz.player.options import VIEWS, checked_trace
 from specviz.player.picture.layout import fitted_to, pictured
@@ -81,12 +81,13 @@ class Still:
         TypeError, ValueError, FileNotFoundError, IsADirectoryError
             If nothing can be written there, in one sentence.
         """
-        where = checked_path(path, SUFFIXES)
+        where = checked_target(path, SUFFIXES)
         kind = where.suffix.lower()
         if kind == ".svg":
-            write_bytes(where, self.svg.encode("utf-8"))
+            data = self.svg.encode("utf-8")
         else:
-            write_bytes(where, self.png if kind == ".png" else self.pdf)
+            data = self.png if kind == ".png" else self.pdf
+        write_by(where, lambda half: half.write_bytes(data))
         return where
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
@@ -150,7 +151,7 @@ def still(
     >>> still(trace, "rejected.svg", round=3, node=1, theme="dark")  # doctest: +SKIP
     """
     checked_trace(trace)
-    where = None if path is None else checked_path(path, SUFFIXES)
+    where = None if path is None else checked_target(path, SUFFIXES)
     checked_theme(theme)
     width, height = _checked_size(size)
     run = run_of(trace)
@@ -201,6 +202,8 @@ def checked_views(views: Any, run: Run) -> tuple[str, ...]:
         raise TypeError(f"views must be a list of names, such as ['text'], got {views!r}")
     if not views or any(name not in DRAWABLE for name in views):
         raise ValueError(f"views must be some of {', '.join(DRAWABLE)}; got {list(views)}")
+    if len(set(views)) < len(views):
+        raise ValueError(f"views must name each view once, got {list(views)}")
     if set(views) == {"tree"} and not run.is_tree:
         raise ValueError("views asks only for the tree, and this run has none: its proposals "
                          "are chains")  # fmt: skip
@@ -217,37 +220,6 @@ def checked_theme(theme: Any) -> None:
     """
     if theme not in THEMES:
         raise ValueError(f"theme must be 'light' or 'dark' in a picture, got {theme!r}")
-
-
-def checked_path(path: Any, suffixes: Sequence[str]) -> Path:
-    """Return where a picture goes.
-
-    Raises
-    ------
-    TypeError, ValueError, FileNotFoundError, IsADirectoryError
-        If it cannot go there, in one sentence.
-    """
-    if not isinstance(path, (str, PathLike)) or isinstance(fspath(path), bytes):
-        raise TypeError(f"path must be a file name (str or path), got {type(path).__name__}")
-    where = Path(path)
-    if where.is_dir():
-        raise IsADirectoryError(f"path is a folder, {str(where)!r}: add a file name to it")
-    if where.suffix.lower() not in suffixes:
-        raise ValueError(f"path must end in {' or '.join(suffixes)}, got {str(where)!r}")
-    if not where.parent.is_dir():
-        raise FileNotFoundError(f"the folder of path does not exist: {str(where.parent)!r}")
-    return where
-
-
-def write_bytes(where: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    half = where.with_name(f".{where.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        half.write_bytes(data)
-        half.replace(where)
-    except BaseException:
-        half.unlink(missing_ok=True)
-        raise
 
 
 def _checked_size(size: Any) -> tuple[int, int | None]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from specviz.core.draws import checked_seed
-from specviz.player.options import checked_options
+from specviz.player.options import checked_alpha, checked_options
 from specviz.player.watch_run import looks_up_to
 from specviz.player.watch_samplers import fox_pair, of_functions, of_pair
 from specviz.player.watch_widget import RATES, Watch
@@ -93,8 +93,9 @@ def watch(
     for name, value in (("length", length), ("gamma", gamma), ("limit", limit)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}")
+    checked_alpha(alpha)
+    if isinstance(faults, str):
+        raise TypeError(f"faults must be a list of names, such as [{faults!r}], got a str")
     if rate not in RATES:
         raise ValueError(f"rate must be one of {', '.join(map(str, RATES))}, got {rate!r}")
     if not 100 <= limit <= LARGEST:
@@ -107,7 +108,7 @@ def watch(
             raise ValueError("law and labels are for functions: a pair brings its own")
         pair = fox_pair() if sampler is None else sampler
         choice = of_pair(pair, length=length, gamma=gamma, faults=faults, seed=seed)
-    first = choice.samplers[0] if fault is None else choice.named(fault)
+    first = choice.samplers[0] if fault is None else choice.named(fault, "fault")
     options |= {
         "law": choice.law, "cells": choice.cells, "alpha": alpha, "limit": limit,
         "looks": looks_up_to(limit), "rates": list(RATES), "sampler": first.name,

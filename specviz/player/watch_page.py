@@ -8,9 +8,10 @@ from typing import Any
 
 from specviz.core.draws import checked_seed
 from specviz.figures.page import write_whole
-from specviz.player.editor_page import checked_path, lab_page
+from specviz.figures.written import PAGES, checked_target
+from specviz.player.editor_page import lab_page
 from specviz.player.editor_settings import FAULTS, FOX, checked_law, checked_name, checked_words
-from specviz.player.options import checked_options
+from specviz.player.options import checked_alpha, checked_options
 from specviz.player.watch_run import looks_up_to
 from specviz.player.without_script import law_without_script
 
@@ -72,14 +73,13 @@ def watch_html(
     --------
     >>> watch_html("watch.html", fault="resample_from_p")  # doctest: +SKIP
     """
-    where = checked_path(path)
+    where = checked_target(path, PAGES)
     options = checked_options(theme=theme, height=height, title=title)
     if (p is None) != (q is None):
         raise ValueError(f"p and q must be given together, got only {'q' if p is None else 'p'}")
     if p is None and labels is not None:
         raise ValueError("labels must come with p and q")
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}")
+    checked_alpha(alpha)
     if isinstance(limit, bool) or not isinstance(limit, int) or not 100 <= limit <= 10**6:
         raise ValueError(f"limit must be between 100 and 1,000,000 samples, got {limit!r}")
     law = checked_law("p", FOX["p"] if p is None else p)

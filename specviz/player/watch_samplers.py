@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -79,8 +80,8 @@ class Choice:
     samplers: list[Watched]
     came_from: str
 
-    def named(self, name: str) -> Watched:
-        """Return the sampler of that name.
+    def named(self, name: str, argument: str = "sampler") -> Watched:
+        """Return the sampler of that name, given as ``argument``.
 
         Raises
         ------
@@ -91,7 +92,7 @@ class Choice:
             if one.name == name:
                 return one
         known = ", ".join(repr(one.name) for one in self.samplers)
-        raise ValueError(f"sampler must be one of {known}, got {name!r}")
+        raise ValueError(f"{argument} must be one of {known}, got {name!r}")
 
 
 def of_pair(
@@ -187,10 +188,32 @@ def of_functions(functions: Mapping[str, Any], law: Any, labels: Any, seed: int)
     for name, function in functions.items():
         if not callable(function):
             raise TypeError(f"sampler[{name!r}] must be a function, got {type(function).__name__}")
+        _checked_arity(name, function)
         label = visible(str(name))
         samplers.append(Watched(str(name), label, _drawing(function, len(target), seed)))
     words = [visible(name.strip() or name, limit=24) for name in names]
     return Choice(target.tolist(), words, samplers, "samples of a function in Python")
+
+
+def _checked_arity(name: str, function: Any) -> None:
+    """Refuse a function that does not take ``(n, seed)``.
+
+    Raises
+    ------
+    TypeError
+        If it would fail at the first draw.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of some built-in functions nothing is known
+        return
+    try:
+        signature.bind(1, 0)
+    except TypeError:
+        raise TypeError(
+            f"sampler {name!r} must take (n, seed) and return n cells, got one that takes "
+            f"{signature}"
+        ) from None
 
 
 def _drawing(function: Any, size: int, seed: int) -> DrawCells:

@@ -114,7 +114,15 @@ class Watch(Widget):
             self._tell()
 
     def draw(self, n: int) -> None:
-        """Draw ``n`` samples here and now, without the thread; as many as the run still takes."""
+        """Draw ``n`` samples here and now, without the thread; as many as the run still takes.
+
+        Raises
+        ------
+        ValueError
+            If ``n`` is no whole number of at least 0.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+            raise ValueError(f"n must be a whole number of at least 0, got {n!r}")
         with self._busy:
             self._take(min(n, self.run.limit - self.run.n))
             self._tell()

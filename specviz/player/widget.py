@@ -14,7 +14,7 @@ from specviz.figures.coloured_text import plain
 from specviz.figures.comparison import Comparison
 from specviz.figures.page import against
 from specviz.player.assets import ENTRY, loader
-from specviz.player.options import baseline_of, checked_options, checked_trace
+from specviz.player.options import baseline_of, checked_options, checked_trace, checked_tree
 from specviz.player.page import compressed
 from specviz.player.projection import pack, project
 from specviz.player.script import Script, shared_script
@@ -178,6 +178,7 @@ def play(
     """
     checked_trace(trace)
     options = checked_options(views=views, height=height, theme=theme, guided=guided, title=title)
+    checked_tree(views, trace)
     player = Player(trace, options, baseline_of(against(trace, compare)))
     replace_in_cell(player)
     return player

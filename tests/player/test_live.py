@@ -220,7 +220,7 @@ def test_a_failure_in_the_middle_is_said_and_keeps_the_trace(
         ({"seed": -1}, ValueError, "seed must be >= 0, got -1"),
         ({"max_new_tokens": 0}, ValueError, "max_new_tokens must be >= 1, got 0"),
         ({"drafter": "Medusa"}, ValueError, "drafter must be one of draft model, prompt lookup"),
-        ({"verify": "strict"}, ValueError, "rule must be one of rejection, greedy"),
+        ({"verify": "strict"}, ValueError, "verify must be one of rejection, greedy"),
         ({"verify": "greedy"}, ValueError, "verify='greedy' needs temperature=0"),
         ({"drafter": Slow(), "gamma": 2}, ValueError, "gamma=2 is given beside a drafter"),
         ({"drafter": 3}, TypeError, "drafter must be a specviz drafter"),

@@ -238,7 +238,7 @@ def test_options_reach_the_player() -> None:
         ({"views": "text"}, TypeError, "views must be a list of names"),
         ({"views": ["texts"]}, ValueError, "views must be some of text, phase, bars"),
         ({"views": []}, ValueError, "views must be some of"),
-        ({"height": 10}, ValueError, "height must be at least 200 pixels, got 10"),
+        ({"height": 10}, ValueError, "height must be 200 to 10,000 pixels, got 10"),
         ({"height": "tall"}, TypeError, "height must be a number of pixels, got str"),
         ({"theme": "sepia"}, ValueError, "theme must be one of auto, light, dark; got 'sepia'"),
         ({"title": 5}, TypeError, "title must be a str, got int"),

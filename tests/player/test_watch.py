@@ -267,7 +267,7 @@ def test_closing_stops_the_thread_and_nothing_keeps_it_alive() -> None:
         ({"sampler": fair, "law": [0.5, 0.5], "labels": ["a"]}, ValueError, "labels must be 2 str"),
         ({"sampler": {"a": 3}, "law": [0.5, 0.5]}, TypeError, r"sampler\['a'\] must be a function"),
         ({"sampler": {}, "law": [0.5, 0.5]}, ValueError, "sampler is empty"),
-        ({"fault": "no such"}, ValueError, "sampler must be one of 'right'"),
+        ({"fault": "no such"}, ValueError, "fault must be one of 'right'"),
         ({"faults": ["siblings_one_law"]}, ValueError, "does not show with a draft model"),
         ({"seed": 2**40}, ValueError, "seed must be a whole number"),
     ],
