@@ -138,7 +138,7 @@ def test_lanes_side_by_side_line_up(browser: Any, tmp_path: Path) -> None:
     opened = Opened(browser, where, "#t=0.1", viewport={"width": 1280, "height": 900})
     tops = opened.page.evaluate(
         """() => [...document.querySelectorAll('.svp-racer')].map(lane => [lane,
-        ...lane.querySelectorAll('.svp-progress, .svp-cachehead, .svp-text')].map(
+        ...lane.querySelectorAll('.svp-progress, .svp-sofar, .svp-text')].map(
         one => Math.round(one.getBoundingClientRect().top)))"""
     )
     rows = {tuple(lane) for lane in tops}

@@ -21,10 +21,10 @@ function lane(data) {
   const past = h("span");
   text.append(past);
   const bar = h("i", { class: "svp-fill" });
-  const numbers = h("span", { class: "svp-len" }), flag = h("b", { class: "svp-flag" });
+  const numbers = h("div", { class: "svp-len" }), flag = h("div", { class: "svp-flag" });
   const el = h("div", { class: "svp-racer", role: "listitem" }, [
     h("b", { class: "svp-name", text: data.header.label }),
-    h("div", { class: "svp-cachehead" }, [numbers, flag]),
+    h("div", { class: "svp-sofar" }, [numbers, flag]),
     h("div", { class: "svp-progress", "aria-hidden": "true" }, [bar]),
     h("div", { class: "svp-text" }, [text]),
   ]);
@@ -79,6 +79,8 @@ export function mountRace(el, runs, model) {
     "aria-label": title, "data-lm-suppress-shortcuts": "true", "data-testid": "specviz-race",
   });
   if (options.height) root.style.height = `${options.height}px`;
+  // as many side by side as there is room for, in rows of about the same length
+  root.style.setProperty("--svp-columns", String(runs.length > 4 ? Math.ceil(runs.length / 2) : runs.length));
 
   const clock = playback({
     speed: () => 60 * pace, // steps of 1/60 second
@@ -168,10 +170,12 @@ export function mountRace(el, runs, model) {
   function update() {
     const places = lanes.filter((one) => one.finish <= now + 1e-12).sort((a, b) => a.finish - b.finish);
     for (const one of lanes) {
-      one.update(now);
-      const place = places.indexOf(one);
-      setText(one.flag, place < 0 ? "" : place ? `done: ${duration(one.finish)}` : `first: ${duration(one.finish)}`);
+      const tokens = one.update(now), place = places.indexOf(one);
+      const took = place < 0 ? now : one.finish;
+      const rate = tokens && took > 0 ? `${Math.round(tokens / took).toLocaleString("en")} tokens/s` : "";
+      setText(one.flag, place < 0 ? rate : `${place ? "done" : "first"}: ${duration(took)}, ${rate}`);
       setAttr(one.el, "data-first", place === 0 || null);
+      setAttr(one.el, "data-done", place >= 0 || null);
     }
     scrub.value = String(now);
     scrub.setAttribute("aria-valuetext", `${duration(now)} of ${duration(end)}`);
