@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,8 @@ def against(target: Any, end_ids: Any = None) -> Against:
     pair = None
     if hasattr(target, "token_strings") and hasattr(target, "target"):
         pair, target = target, target.target
-    if not hasattr(target, "session") and not hasattr(target, "config"):
+    known = any(hasattr(target, name) for name in ("session", "vocab_size", "config"))
+    if not known and not isinstance(target, (str, Path)):  # a name has a sentence of its own
         raise TypeError(
             f"target must be a Pair, a TabularModel or TabularPair, or a Hugging Face causal "
             f"language model in memory, got {target!r:.60}"
