@@ -16,12 +16,25 @@ import specviz as sv
 from specviz.core.trace import Trace
 from specviz.figures.theme import DARK, LIGHT, contrast
 from specviz.player.frames import frame_at
+from specviz.player.picture import view_caches
 from specviz.player.picture.colours import GROUNDS, INKS
-from specviz.player.picture.layout import DRAWN, pictured
+from specviz.player.picture.layout import DRAWN, MARGIN, pictured
 from specviz.player.picture.marks import GLYPHS, LOOKS
-from specviz.player.picture.scene import Letters, Line, Scene, drawable, fitted, measure, wrapped
+from specviz.player.picture.scene import (
+    Letters,
+    Line,
+    Scene,
+    drawable,
+    fitted,
+    font,
+    measure,
+    wrapped,
+)
+from specviz.player.picture.view_text import broken, words_at
 from specviz.player.run import run_of
+from specviz.player.seen import slots_at
 from specviz.player.still import DRAWABLE, SUFFIXES, Still, still
+from specviz.player.words import trimmed
 from tests.figures.runs import hostile, story, trace_of
 from tests.player.runs import branching, decoded
 
@@ -245,3 +258,50 @@ def test_a_round_of_many_proposals_says_how_many_are_not_shown() -> None:
     many = [(f" w{i}", "accepted") for i in range(40)]
     picture = still(trace_of([(many, (" end", "bonus"))]), size=1280)
     assert "and 24 more" in words(picture.scene)
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_newest_places_of_a_cache_are_drawn_and_what_is_left_out_is_marked(width: int) -> None:
+    run = run_of(decoded())
+    marked = 0
+    for step in range(run.steps):
+        frame = frame_at(run, step)
+        _, slots = slots_at(run, frame, "target")
+        strip = Scene(width)
+        view_caches.draw(strip, run, frame, 0, 0, width)
+        y = strip.items[0].y + 27  # of the first strip's letters, below its title
+        drawn = [item.text for item in strip.items if isinstance(item, Letters) and item.y == y]
+        cells = [trimmed(slot.text) or "·" for slot in slots if slot.state != "empty"]
+        if not cells:  # before the first pass
+            continue
+        shown = drawn[: len(cells)]
+        assert cells[-1].startswith(shown[-1].rstrip("…"))
+        if len(shown) < len(cells):
+            assert shown[0] == "…"
+            marked += 1
+    assert marked or width == 1280
+
+
+def test_names_of_phases_and_legends_fit_a_narrow_picture() -> None:
+    for scene in scenes(decoded(), 400):
+        drawn = [item for item in scene.items if isinstance(item, Letters)]
+        said = {item.text for item in drawn}
+        assert {"Draft", "Verify", "Accept?", "Roll back"} <= said
+        for item in drawn:
+            long = measure(item.text, item.size, item.bold, item.italic)
+            left = item.x - {"left": 0, "middle": long / 2, "right": long}[item.anchor]
+            assert left + long <= 400 - MARGIN + 1, item
+
+
+def test_no_token_is_drawn_over_the_next_one() -> None:
+    for trace in (hostile(), decoded()):
+        run = run_of(trace)
+        for step in range(run.steps):
+            for one in broken(words_at(run, frame_at(run, step)), 1224):
+                look = LOOKS.get(one.word.mark)
+                style = (look.bold, look.italic) if look else (False, False)
+                text = drawable(one.word.text, *style)
+                wide = font(24, *style).getlength(text)
+                sign = font(15, True).getlength(GLYPHS.get(one.word.mark, ""))
+                sign = sign if one.word.mark in ("rejected", "correction", "bonus") else 0
+                assert wide + sign <= one.width + 1, text

@@ -36,7 +36,8 @@ class Places:
 def places(run: Run, frame: Frame) -> Places:
     """Return where to draw each proposal: leaves below each other, parents beside their middle."""
     root, under = _window(run, frame)
-    x, y = {root: 0}, {}
+    x: dict[int, int] = {root: 0}
+    y: dict[int, float] = {}
     nodes: list[int] = []
     folds: list[tuple[int, int, float]] = []
     leaves, levels = 0, 0

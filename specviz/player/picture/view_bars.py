@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from specviz.player.frames import Frame
-from specviz.player.picture.scene import Scene
+from specviz.player.picture.scene import Scene, measure
 from specviz.player.run import Run
 from specviz.player.seen import Bar, Bars, bars_at, scale_of
 from specviz.player.words import number
@@ -103,11 +103,13 @@ def _mass(scene: Scene, bars: Bars, x: float, y: float, width: float) -> None:
     scene.stripes(x + shared, y, width - shared, 11, "p", "p_tint")
     scene.box(x, y, shared, 11, fill="accepted")
     base = y + 29
-    scene.box(x, base - 11, 11, 11, fill="accepted")
-    at = (
-        x
-        + 17
-        + scene.text(x + 17, base, f"overlap Σ min(p, q) = {number(bars.overlap)}", 14, "muted")
+    told = (
+        f"overlap Σ min(p, q) = {number(bars.overlap)}",
+        f"residual = TV = {number(1 - bars.overlap)}",
     )
+    long = sum(measure(one, 14) for one in told)
+    size = min(14.0, 14 * (width - 56) / long)
+    scene.box(x, base - 11, 11, 11, fill="accepted")
+    at = x + 17 + scene.text(x + 17, base, told[0], size, "muted")
     scene.stripes(at + 18, base - 11, 11, 11, "p", "p_tint")
-    scene.text(at + 35, base, f"residual = TV = {number(1 - bars.overlap)}", 14, "muted")
+    scene.text(at + 35, base, told[1], size, "muted")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from specviz.player.frames import Frame
 from specviz.player.picture.scene import Scene, measure
 from specviz.player.run import Run
@@ -30,7 +32,7 @@ def draw(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float)
     if wide and _key_fits(width):
         _key(scene, x + width - _key_width(), y + 15)
     else:
-        _key(scene, x, y + (1 if wide else 2) * STRIP + 10)
+        _key(scene, x, y + (1 if wide else 2) * STRIP + 10, width)
 
 
 def _strip(
@@ -81,11 +83,21 @@ def _cells(
 
 
 def _around(run: Run, frame: Frame, slots: list[Slot], most: int) -> list[Slot]:
-    """Return as many places as fit, the round's own first of all."""
+    """Return as many places as fit, the round's own first of all, the newest always.
+
+    What is left out before them is told by "…" in the first place.
+    """
+    if not slots:
+        return []
     spare = len(slots) - most
     first = int(run.round["position"][frame.round])
-    skip = max(0, min(spare, first - slots[0].at - 1)) if slots else 0
-    return slots[skip : skip + most]
+    skip = max(0, min(spare, first - slots[0].at - 1))
+    filled = 1 + max((i for i, one in enumerate(slots) if one.state != "empty"), default=-1)
+    skip = max(skip, filled - most)
+    shown = slots[skip : skip + most]
+    if shown[0].at and filled:
+        shown[0] = replace(shown[0], text="…")
+    return shown
 
 
 def _key_fits(width: float) -> bool:
@@ -97,12 +109,13 @@ def _key_width() -> float:
     return sum(36 + measure(name, 13.5) for name, _ in SAID) - 16
 
 
-def _key(scene: Scene, x: float, y: float) -> None:
+def _key(scene: Scene, x: float, y: float, width: float | None = None) -> None:
     at = x
+    size = 13.5 if width is None else min(13.5, 13.5 * width / _key_width())
     for name, state in SAID:
         if state == 2:
             scene.box(at, y - 11, 12, 12, stroke="rejected", width=1.5, dash=(3, 2))
         else:
             ground, border = ("q", "q") if state else ("panel", "muted")
             scene.box(at, y - 11, 12, 12, fill=ground, stroke=border)
-        at += 18 + scene.text(at + 18, y, name, 13.5, "muted") + 18
+        at += 18 + scene.text(at + 18, y, name, size, "muted") + 18

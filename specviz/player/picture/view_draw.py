@@ -84,7 +84,10 @@ def _law(scene: Scene, run: Run, seen: Draw, x: float, y: float, width: float) -
             scene.box(left, y, max(wide, 2.0), RULER, stroke="text", width=2)
         text = trimmed(run.text(one.token))
         if wide > 26:
-            scene.text(left + wide / 2, y + 22, text, 14.5, bold=on, anchor="middle", room=wide - 8)
+            long = min(measure(text, 14.5, bold=on), wide - 8)
+            middle, room = _beside(left, wide, x + width * seen.v if on else math.nan, long)
+            if room > 14:
+                scene.text(middle, y + 22, text, 14.5, bold=on, anchor="middle", room=room)
     _needle(scene, x, y, width, seen.v, number(seen.v))
     _ends(scene, x, y, width)
 
@@ -103,10 +106,10 @@ def _needle(scene: Scene, x: float, y: float, width: float, share: float, said: 
     if not math.isfinite(share):
         return
     at = x + width * min(1.0, max(0.0, share))
-    scene.line([(at, y - 6), (at, y + RULER + 4)], "text", width=3)
+    scene.line([(at, y - 5), (at, y + RULER + 4)], "text", width=3)
     half = measure(said, 15, bold=True) / 2
     middle = min(max(at, x + half), x + width - half)
-    scene.text(middle, y - 9, said, 15, bold=True, anchor="middle")
+    scene.text(middle, y - 11, said, 15, bold=True, anchor="middle")
 
 
 def _ends(scene: Scene, x: float, y: float, width: float) -> None:

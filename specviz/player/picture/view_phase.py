@@ -11,6 +11,8 @@ from specviz.player.positions import PHASES
 from specviz.player.run import Run
 from specviz.player.words import evidence, number, trimmed
 
+SLIM = 126.0
+"""Below this width a phase has no room for a hint."""
 STRIP, CARD, GAP = 56.0, 88.0, 8.0
 ACROSS, MOST = 9, 17
 """Cards in a row, and of a round, the closing token's included."""
@@ -95,6 +97,10 @@ def _strip(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: floa
             scene.box(left, y + STRIP - 5, wide, 5, fill=colour)
         name, hint = _says(run, frame, phase)
         ink = "text" if on else "muted"
+        if wide < SLIM:  # a column of a phone: the name alone, in letters that fit
+            size = min(18.0, 18 * (wide - 10) / measure(name, 18, bold=True))
+            scene.text(left + wide / 2, y + 32, name, size, ink, bold=on, anchor="middle")
+            continue
         name += " ✓" if i < now and not off else ""
         name = f"▸ {name}" if on else name
         scene.text(left + 12, y + 23, name, 18, ink, bold=on, room=wide - 20)

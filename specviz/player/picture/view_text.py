@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from specviz.player.frames import Frame, pending
 from specviz.player.picture.marks import GLYPHS, LOOKS
-from specviz.player.picture.scene import Scene, drawable, fitted, measure
+from specviz.player.picture.scene import SLACK, Scene, drawable, fitted, measure
 from specviz.player.run import Run
 
 SIZE, LINE = 24.0, 40.0
@@ -129,7 +129,8 @@ def _width(word: Word) -> float:
     bold, italic = _style(word)
     sign = measure(GLYPHS[word.mark], SIGN, bold=True) + 2 if word.mark in SIGNED else 0.0
     pad = 10.0 if word.focus else 2.0 if word.mark != "prompt" else 0.0
-    return measure(drawable(word.text, bold, italic), SIZE, bold, italic) + sign + pad
+    # in pixels letters may be a little wider than measured, and the next token follows at once
+    return measure(drawable(word.text, bold, italic), SIZE, bold, italic) / SLACK + sign + pad
 
 
 def _draw_word(scene: Scene, one: Placed, x: float, base: float) -> None:
