@@ -69,7 +69,7 @@ def audit(
         Whose law is claimed; by default the audited pair's target.
     reference : callable, path, file or sequences, optional
         The same engine with speculation off, drawn with other seeds: a two-sample test, for a
-        target that cannot be loaded here.
+        target that cannot be loaded here. Recorded settings must agree, seeds must not.
     draft : Model, optional
         Its law adds the test of log p/q; by default the pair's, or that of ``target``.
     n : int, optional
@@ -88,7 +88,8 @@ def audit(
     temperature, top_k, top_p, min_p, repetition_penalty
         What the texts were drawn with; those recorded with them by default.
     vocab_size, end_ids
-        For a two-sample test of sequences; otherwise the target's.
+        For a two-sample test of sequences; otherwise the target's. End ids that follow an end are
+        padding, as ``generate`` writes it; any other token there is one that cannot be.
     margin : float
         Tolerated total variation per token, for engines that round.
     alpha : float
@@ -105,8 +106,9 @@ def audit(
     Returns
     -------
     AuditReport
-        A verdict, never a proof; its ``exit_code`` is 0, 1 or 2. A function that fails in mid-run
-        keeps what it gave; ``notes`` says so.
+        A verdict, never a proof; its ``exit_code`` is 0, 1 or 2. Where a function fails in
+        mid-run, or someone interrupts, what was drawn is judged: a discrepancy is one, but that
+        none was found is inconclusive. ``notes`` says so.
 
     Raises
     ------

@@ -131,11 +131,12 @@ def gather(
                     raise AuditError(
                         f"{drawer.name} failed on call {call}, after {len(records)} texts: {why}"
                     ) from error
+                interrupted = isinstance(error, KeyboardInterrupt)
+                what = "It was interrupted" if interrupted else "The sampler failed"
                 notes.append(
-                    f"The sampler failed on call {call} (counted from 0): {why}. "
+                    f"{what} on call {call} (counted from 0){'' if interrupted else f': {why}'}. "
                     f"The {len(records):,} of {n:,} texts that came before are judged."
                 )
-                interrupted = isinstance(error, KeyboardInterrupt)
                 return Gathered(tuple(records), tuple(notes), interrupted)
             ids = tuple(prompt.tolist())
             records.extend(Recorded(ids, text, drawer.settings, its_seed) for text in texts)

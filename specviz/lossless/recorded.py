@@ -133,7 +133,7 @@ def read_jsonl(source: Any) -> list[Recorded]:
     if source == "-":
         return _records(sys.stdin, "standard input")
     if isinstance(source, (str, Path)):
-        with Path(source).open(encoding="utf-8-sig") as file:  # with or without a byte order mark
+        with Path(source).open(encoding="utf-8") as file:
             return _records(file, f"{Path(source).name}")
     return _records(source, "the file")
 
@@ -150,6 +150,8 @@ def _records(lines: Iterable[str], where: str) -> list[Recorded]:
             break
         except UnicodeDecodeError:
             raise ValueError(f"{where}, line {number}: not UTF-8 text") from None
+        if number == 1:
+            line = line.removeprefix("\ufeff")  # a byte order mark
         if line.strip():
             try:
                 out.append(_record(json.loads(line)))

@@ -141,8 +141,8 @@ def _inconclusive(report: BatteryReport) -> str:
     if report.wanted is not None:
         drawn = "" if report.n >= report.wanted else f" ({report.n:,} of {report.wanted:,})"
         return (
-            f"The run was cut short: not all texts that were asked for came{drawn}. Those that "
-            f"did show no departure from {report.against}, but the audit was not finished. "
+            f"The run was cut short before all texts that were asked for came{drawn}. Those that "
+            f"came show no departure from {report.against}, but the audit was not finished. "
             f"{_would(report)}"
         )
     out = f"{_texts(report)} {'is' if report.n == 1 else 'are'} too few to tell: "

@@ -48,7 +48,8 @@ def test_what_came_before_a_failure_is_judged(error: BaseException) -> None:
     assert "(1,500 of 2,000)" in report.text
     assert "would have been caught" in report.text
     assert report.interrupted == isinstance(error, KeyboardInterrupt)
-    assert "failed on call 1500" in report.text
+    assert "on call 1500 (counted from 0)" in report.text
+    assert ("It was interrupted" in report.text) == report.interrupted
     assert ("disk full" in report.text) == isinstance(error, OSError)
 
 

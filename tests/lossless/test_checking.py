@@ -65,6 +65,8 @@ def test_files_are_readable_by_others_and_with_a_mark(tmp_path: Path) -> None:
     assert place.stat().st_mode == beside.stat().st_mode
     place.write_bytes(b"\xef\xbb\xbf" + place.read_bytes())
     assert read_jsonl(place) == [Recorded((0,), (1, 0))]
+    with place.open(encoding="utf-8") as file:
+        assert read_jsonl(file) == [Recorded((0,), (1, 0))]
 
 
 def recorded(seed: int, **settings: Any) -> list[Recorded]:
