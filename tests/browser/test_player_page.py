@@ -322,3 +322,41 @@ def test_two_players_on_one_page_do_not_disturb_each_other(browser: Any, tmp_pat
     steps = opened.page.locator(".svp").evaluate_all("all => all.map(one => one.dataset.step)")
     assert steps == ["1", "0"]
     assert embedded.__doc__
+
+
+def test_a_tree_of_hundreds_plays_and_stays_bounded(browser: Any, tmp_path: Path) -> None:
+    model = sv.tabular.TabularModel
+    pair = sv.tabular.TabularPair(
+        model.random(20, order=1, seed=0), model.random(20, order=1, seed=1)
+    )
+    trace = sv.generate(
+        pair, [0], drafter=sv.Tree((8, 8, 4)), max_new_tokens=4, seed=0, progress=False
+    )
+    opened = Opened(browser, sv.to_html(trace, tmp_path / "big.html"))
+    for place in ("phase=verify", "phase=decide&node=0", "phase=close"):
+        opened.page.goto(f"{(tmp_path / 'big.html').as_uri()}#round=0&{place}")
+        opened.until(lambda: opened.page.locator(".svp-fold:visible").count() > 0)
+        assert opened.page.evaluate("document.documentElement.scrollHeight") < 2_400
+        assert opened.page.locator(".svp-tree *").count() < 400
+    assert opened.page.locator(".svp-maskon").get_attribute("d")
+    assert not opened.complaints
+
+
+def test_in_high_contrast_bars_and_what_is_current_can_be_seen(
+    browser: Any, pages: dict[str, Path]
+) -> None:
+    shown = browser.new_context(forced_colors="active").new_page()
+    shown.goto(f"{pages['story'].as_uri()}#round=1&node=1")
+    shown.wait_for_selector(".svp-card[data-focus]")
+
+    def style(selector: str, name: str) -> str:
+        return str(
+            shown.locator(selector).first.evaluate(f"(it) => getComputedStyle(it)['{name}']")
+        )
+
+    ground = style(".svp", "backgroundColor")
+    for bar in (".svp-card .svp-track i.svp-q", ".svp-row i.svp-p", ".svp-block", ".svp-mover"):
+        assert style(bar, "backgroundColor") != ground, bar
+    for current in (".svp-step[data-now]", ".svp-w[data-focus]", ".svp-card[data-focus]"):
+        assert style(current, "outlineStyle") == "solid", current
+    assert style(".svp-step:not([data-now])", "outlineStyle") == "none"
