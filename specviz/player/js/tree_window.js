@@ -164,7 +164,10 @@ export function nearest(data, frame, most) {
     if (node >= 0 && parent(i) === parent(node)) return 1;
     return frame.status[i] === "accepted" || frame.status[i] === "rejected" ? 2 : 3;
   };
-  const drawn = placesIn(windowAt(data, frame)).nodes.map((i) => [rank(i), i]);
+  const near = new Set(placesIn(windowAt(data, frame)).nodes);
+  // always as many, so that nothing below moves
+  for (let i = 0; near.size < Math.min(most, frame.status.length); i++) near.add(i);
+  const drawn = [...near].map((i) => [rank(i), i]);
   drawn.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   return drawn.slice(0, most).map((one) => one[1]).sort((a, b) => a - b);
 }

@@ -207,5 +207,6 @@ test("of a large tree the cards are those around the proposal in question", () =
     const frame = frameAt(data, time, step);
     update(frame);
     if (frame.node >= 0) assert.equal(all(el, (one) => one.attributes?.["data-focus"] === "").length, 1);
+    assert.equal(all(el, (one) => one.attributes?.["data-n"] !== undefined && !one.hidden).length, 16);
   }
 });
