@@ -67,7 +67,10 @@ class TabularModel:
             )
         if np.isnan(self.table).any():
             at = tuple(int(i) for i in np.argwhere(np.isnan(self.table))[0])
-            raise ValueError(f"table of {name!r} is NaN at {list(at)}: every law must be numbers")
+            raise ValueError(
+                f"every law in table must be non-negative and sum to 1; that of {name!r} is NaN at "
+                f"{list(at)}"
+            )
         sums = self.table.sum(axis=-1)
         if not (np.all(self.table >= 0) and np.all(np.abs(sums - 1) < 1e-9)):
             raise ValueError("every law in table must be non-negative and sum to 1")

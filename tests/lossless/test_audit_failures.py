@@ -190,7 +190,7 @@ def test_nan_laws_are_refused() -> None:
             with pytest.raises(ValueError, match=f"after 1 tokens.*the {role}'s logits .* is NaN"):
                 sv.audit(draws, PROMPT, target=TabularPair(*models), n=300, length=3,
                          method=method)  # fmt: skip
-    with pytest.raises(ValueError, match=r"table of 'mine' is NaN at \[0\]"):
+    with pytest.raises(ValueError, match=r"that of 'mine' is NaN at \[0\]"):
         TabularModel([np.nan, 1.0], name="mine")
     with pytest.raises(TypeError, match="table must hold numbers"):
         TabularModel("x")
