@@ -360,3 +360,21 @@ def test_in_high_contrast_bars_and_what_is_current_can_be_seen(
     for current in (".svp-step[data-now]", ".svp-w[data-focus]", ".svp-card[data-focus]"):
         assert style(current, "outlineStyle") == "solid", current
     assert style(".svp-step:not([data-now])", "outlineStyle") == "none"
+
+
+@pytest.mark.parametrize("options", [{"views": ["text", "draw"]}, {"height": 420}])
+def test_a_snippets_height_is_kept(
+    browser: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: dict[str, Any]
+) -> None:
+    sv.to_html(story(), tmp_path / "inner.html", **options)
+    (tmp_path / "outer.html").write_text(f"<!doctype html>{capsys.readouterr().out}", "utf-8")
+    for width in (360, 1200):
+        shown = browser.new_context(viewport={"width": width, "height": 900}).new_page()
+        shown.goto((tmp_path / "outer.html").as_uri())
+        inner = shown.frame_locator("iframe").locator("html")
+        shown.frame_locator("iframe").locator(".svp-bar").wait_for()
+        high, needs = inner.evaluate("(it) => [innerHeight, it.scrollHeight]")
+        assert needs <= high, width
+        bar = shown.frame_locator("iframe").locator(".svp-bar").bounding_box()
+        frame = shown.locator("iframe").bounding_box()
+        assert bar["y"] + bar["height"] <= frame["y"] + frame["height"] + 1
