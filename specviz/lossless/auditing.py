@@ -9,7 +9,7 @@ from typing import Any
 
 from specviz.core.draws import checked_seed
 from specviz.lossless.audit_report import AuditReport
-from specviz.lossless.checking import whole
+from specviz.lossless.checking import bare_ids, whole
 from specviz.lossless.conclusion import Settings
 from specviz.lossless.recorded import SETTINGS, sampling_of
 from specviz.lossless.subjects import (
@@ -20,6 +20,8 @@ from specviz.lossless.subjects import (
     audit_two_samples,
 )
 from specviz.lossless.teacher import against
+
+MOST_TEXTS = 10**9
 
 METHODS = ("auto", "battery", "scores", "two_sample", "enumeration")
 
@@ -142,7 +144,9 @@ def audit(
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     for name, value in (("n", n), ("length", length), ("per_call", per_call)):
         if value is not None:
-            whole(name, value, 1)
+            whole(name, value, 1, MOST_TEXTS)
+    if end_ids is not None:
+        end_ids = frozenset(bare_ids("end_ids", end_ids).tolist())
     asked = Asked(
         Settings(alpha, margin, 0.2 if effect is None else effect, checked_seed(seed)),
         given, n, effect, length, method, seed, path, per_call, progress, draft,

@@ -24,7 +24,8 @@ def whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int
     """
     fits = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not fits or value < least or (most is not None and value > most):
-        wanted = f">= {least}" if most is None else f"from {least} to {most:,}"
+        large = fits and most is not None and value > most
+        wanted = f"from {least} to {most:,}" if large else f">= {least}"
         raise ValueError(f"{name} must be a whole number {wanted}, got {value!r:.60}")
     return int(value)
 

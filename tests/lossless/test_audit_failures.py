@@ -204,6 +204,8 @@ ARGUMENTS: list[tuple[Any, dict[str, Any], str]] = [
     (draws, {"prompt": PROMPT, "target": PAIR, "alpha": 0}, "alpha must lie between 0 and 1"),
     (draws, {"prompt": PROMPT, "target": PAIR, "alpha": "x"}, "alpha must be a number, got 'x'"),
     (draws, {"prompt": PROMPT, "target": PAIR, "margin": None}, "margin must be a number"),
+    (PAIR, {"prompt": PROMPT, "n": 10**12}, "n must be a whole number from 1 to 1,000,000,000"),
+    (draws, {"prompt": PROMPT, "target": PAIR, "end_ids": 3}, "end_ids must be one list of token"),
     (draws, {"prompt": PROMPT, "target": 42}, "target must be a Pair, a TabularModel .* got 42"),
     ("nope.jsonl", {"target": PAIR}, "subject names a file .* no file 'nope.jsonl'"),
     (
