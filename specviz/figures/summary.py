@@ -42,7 +42,7 @@ def summary(trace: Trace) -> list[tuple[str, str]]:
     spent = seconds(trace)
     if sum(spent.values()) > 0:
         told = " · ".join(f"{name} {duration(value)}" for name, value in spent.items())
-        rows.append(("time", told))
+        rows.append(("time", "; ".join([told, *times_note(trace)])))
     return [*rows, ("rule", rule_label(trace)), *_ended(trace)]
 
 
@@ -88,6 +88,12 @@ def judging(trace: Trace) -> str:
     if judged_by_u(trace):
         return "u"
     return "p" if name in ("typical", "threshold") else "token"
+
+
+def times_note(trace: Trace) -> list[str]:
+    """Return how the run's times were taken, where it says so: a list of no or one sentence."""
+    said = trace.meta.get("times")
+    return [visible(said, limit=80)] if isinstance(said, str) and said else []
 
 
 def seconds(trace: Trace) -> dict[str, float]:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specviz.figures.summary import judged_by_u, rule_label
+from specviz.figures.summary import judged_by_u, rule_label, times_note
 from specviz.figures.visible import EMPTY, split_gap, visible
 from specviz.player.columns import Columns, node_columns, round_columns
 
@@ -96,6 +96,7 @@ def project(trace: Trace, baseline: Mapping[str, Any] | None = None) -> Projecti
         "judged_by_u": judged_by_u(trace),
         "label": label(trace),
         "ended": trace.finish_reason,
+        "times": "".join(times_note(trace)),
         "settings": settings(trace),
         "baseline": dict(baseline) if baseline is not None else _estimated(trace),
     }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from specviz.figures.summary import times_note
 from specviz.figures.visible import visible
 from specviz.player.options import checked_options
 from specviz.player.page import compressed, document, embedded
@@ -44,7 +45,7 @@ def race_page(
     said = f"Race of {len(runs)} runs on one clock of measured time: {named}"
     header = (
         f"<header><h1><bdi>{escape(heading)}</bdi></h1>"
-        "<p>One clock: each run's own measured times.</p></header>\n"
+        f"<p>One clock: each run's own measured times{escape(taken(runs))}.</p></header>\n"
     )
     if height is not None:  # shown inside another page
         header = ""
@@ -55,6 +56,11 @@ def race_page(
         f"<noscript>{race_without_script(runs, theme)}</noscript>\n",
         bare=height is not None,
     )
+
+
+def taken(runs: Sequence[Trace]) -> str:
+    """Return how the times were taken, where the runs say so."""
+    return "".join(f", {note}" for note in dict.fromkeys(n for run in runs for n in times_note(run)))
 
 
 def named_race(runs: Sequence[Trace]) -> str:

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 import specviz as sv
+from specviz.figures.summary import summary
+from specviz.player.projection import project
+from specviz.player.race_page import race_page
 from specviz.recordings import shelf
 from specviz.recordings.record import NOTE, PROMPTS, REPEATS, methods, record, squeeze
 from tests.house.test_torch_free import BLOCK, run
@@ -130,6 +133,16 @@ def copied(trace: sv.Trace, folder: Path) -> sv.Trace:
     again = sv.Trace.load(path)
     path.unlink()
     return again
+
+
+def test_how_the_times_were_taken_is_said_wherever_they_are_shown() -> None:
+    trace = sv.recorded("stories/draft-model")
+    assert NOTE in dict(summary(trace))["time"]
+    assert project(trace).header["times"] == NOTE
+    assert NOTE in race_page([trace, sv.recorded("stories/eagle")])
+    own = decoded()
+    assert NOTE not in race_page([own, own])
+    assert project(own).header["times"] == ""
 
 
 def test_the_recipe_keeps_each_rounds_quickest_times(tmp_path: Path) -> None:

@@ -141,6 +141,7 @@ export function mountRace(el, runs, model) {
   const where = h("output", { class: "svp-where", "data-testid": "svp-where" });
   const paces = h("select", { "aria-label": "Pace", title: "Pace" }, PACES.map((x) => h("option", { value: x, text: x === 1 ? "real time" : `${x}×` })));
   paces.value = String(pace);
+  const taken = [...new Set(runs.map((run) => run.header.times).filter(Boolean))].map((said) => `, ${said}`).join("");
   const link = button("link", "Copy a link to this moment (c)", () => race.link());
   show(link, Boolean(options.standalone));
   const note = notice(() => root.focus({ preventScroll: true }));
@@ -148,7 +149,7 @@ export function mountRace(el, runs, model) {
   const live = h("div", { class: "svp-live", "aria-live": "polite", "data-testid": "svp-live" });
   const group = (...children) => h("div", { class: "svp-group" }, children);
   root.append(
-    h("div", { class: "svp-head1" }, [h("b", { text: title }), h("span", { text: "one clock: each run's own measured times" })]),
+    h("div", { class: "svp-head1" }, [h("b", { text: title }), h("span", { text: `one clock: each run's own measured times${taken}` })]),
     h("div", { class: "svp-racers", role: "list", "aria-label": "Runs" }, lanes.map((one) => one.el)),
     list,
     h("div", { class: "svp-bar", role: "toolbar", "aria-label": "Race" }, [

@@ -63,7 +63,7 @@ export const lanesView = {
       h("div", { class: "svp-key" }, [
         h("span", { class: "svp-k-draft", text: "draft" }), h("span", { class: "svp-k-verify", text: "target pass" }),
         h("span", { class: "svp-k-other", text: "rest" }),
-        h("span", { class: "svp-note", text: baseline ? `target alone: ${source}` : "" }),
+        h("span", { class: "svp-note", text: [baseline && `target alone: ${source}`, data.header.times && `times: ${data.header.times}`].filter(Boolean).join("; ") }),
       ]),
     ]);
     ours.addEventListener("click", (/** @type {any} */ event) => {
