@@ -121,7 +121,7 @@ def audit(
 
     Examples
     --------
-    >>> import specviz as sv
+    >>> import numpy as np, specviz as sv
     >>> coin, other = sv.tabular.TabularModel([0.5, 0.5]), sv.tabular.TabularModel([0.9, 0.1])
     >>> pair = sv.tabular.TabularPair(coin, other)
     >>> audit(pair, [0], gamma=2, n=2000).verdict.value
