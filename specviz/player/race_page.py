@@ -60,7 +60,8 @@ def race_page(
 
 def taken(runs: Sequence[Trace]) -> str:
     """Return how the times were taken, where the runs say so."""
-    return "".join(f", {note}" for note in dict.fromkeys(n for run in runs for n in times_note(run)))
+    notes = dict.fromkeys(note for run in runs for note in times_note(run))
+    return "".join(f", {note}" for note in notes)
 
 
 def named_race(runs: Sequence[Trace]) -> str:
