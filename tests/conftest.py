@@ -29,6 +29,19 @@ def root() -> Path:
     return Path(__file__).resolve().parent.parent
 
 
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One chromium for all tests of a session: playwright runs once a process."""
+    from playwright.sync_api import sync_playwright
+
+    from tests.browser.pages import EXECUTABLE, FLAGS
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=EXECUTABLE, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Refuse any Python connection that leaves this machine."""

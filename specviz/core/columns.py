@@ -7,6 +7,7 @@ holds, its type and its width, is the schema below, which is also the file forma
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,6 +170,12 @@ class Table:
     def names(self) -> list[str]:
         """The columns' names."""
         return list(self._data)
+
+    def snapshot(self) -> Table:
+        """Return the rows there are now, not copied; it does not grow when this one does."""
+        other = copy(self)
+        other._data = dict(self._data)
+        return other
 
     def append(self, rows: int, values: Mapping[str, Any]) -> None:
         """Add rows; a column not given is filled with what says nothing."""

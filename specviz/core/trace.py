@@ -7,6 +7,7 @@ Columnar and append-only inside (:mod:`specviz.core.columns`), small read-only v
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,21 @@ class Trace:
         self.pieces: list[str] = []
         self.node_table = Table(NODES, k, FULL_NODES if full_vocab else None, full_vocab)
         self.round_table = Table(ROUNDS, k, FULL_ROUNDS if full_vocab else None, full_vocab)
+
+    def snapshot(self) -> Trace:
+        """Return the run as it is now, for another thread to read while this one grows.
+
+        Examples
+        --------
+        >>> len(Trace({"rule": "rejection"}, np.array([1, 2])).snapshot())
+        0
+        """
+        other = copy(self)
+        other.meta, other.strings = dict(self.meta), dict(self.strings)
+        other.prompt_pieces, other.pieces = list(self.prompt_pieces), list(self.pieces)
+        other.node_table = self.node_table.snapshot()
+        other.round_table = self.round_table.snapshot()
+        return other
 
     # -- what was emitted ---------------------------------------------------------------------
 

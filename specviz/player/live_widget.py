@@ -105,9 +105,12 @@ class Live(Widget):
 
     @property
     def trace(self) -> Trace:
-        """The last run's trace as far as it is recorded; it grows while the model runs."""
+        """The last run's trace as far as it is recorded: a snapshot while the model runs."""
         assert self._trace is not None
-        return self._trace
+        if not self.running:
+            return self._trace
+        with self._decoding:
+            return self._trace.snapshot()
 
     @property
     def running(self) -> bool:
@@ -165,13 +168,11 @@ class Live(Widget):
 
     def plain_text(self) -> str:
         """Return the trace so far as text."""
-        with self._decoding:
-            return plain(self.trace)
+        return plain(self.trace)
 
     def picture(self) -> bytes | None:
         """Return a PNG of p against q at the first rejection so far, or at the first proposal."""
-        with self._decoding:
-            return picture_of(self.trace)
+        return picture_of(self.trace)
 
     # -- the worker ---------------------------------------------------------------------------
 

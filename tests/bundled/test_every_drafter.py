@@ -61,9 +61,12 @@ def test_greedy_and_match_give_the_targets_text(pair: sv.Pair, name: str) -> Non
     check_texts(pair, name, RECORDS[0], 40)
 
 
+LONG_RUNS = [(name, prompt) for name in DRAFTERS for prompt in (STORIES[0], NOVELS[0])]
+LONG_RUNS += [(name, RECORDS[1]) for name in DRAFTERS if "lookup" in name]  # where it copies
+
+
 @pytest.mark.slow
-@every_drafter
-@pytest.mark.parametrize("prompt", [STORIES[0], NOVELS[0], RECORDS[1]])
+@pytest.mark.parametrize(("name", "prompt"), LONG_RUNS)
 def test_greedy_and_match_over_300_tokens(pair: sv.Pair, name: str, prompt: str) -> None:
     check_texts(pair, name, prompt, 300)
 

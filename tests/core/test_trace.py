@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import specviz as sv
 from specviz.core.columns import NODES, ROUNDS, TIMES, Table
 from specviz.core.trace import Trace
 from tests.core.handmade import ONE_OF_EACH_TOKENS, add_round, decoded, empty, one_of_each
@@ -231,3 +232,17 @@ def test_same_as_sees_prompt_and_length() -> None:
     other.prompt = np.array([7, 9])
     assert not one_of_each().same_as(other)
     assert not one_of_each().same_as(empty())
+
+
+def test_a_snapshot_does_not_grow_with_the_run() -> None:
+    coin = sv.tabular.TabularModel([0.5, 0.5])
+    stream = sv.stream(sv.tabular.TabularPair(coin, coin), [0], gamma=2, max_new_tokens=90, seed=1)
+    next(stream)
+    seen = stream.trace.snapshot()
+    tokens, rounds = seen.tokens.tolist(), len(seen)
+    for _ in stream:  # far enough for every column to be moved
+        pass
+    assert (seen.tokens.tolist(), len(seen)) == (tokens, rounds) == (tokens, 1)
+    assert seen.check().ok
+    assert len(stream.trace) > 16
+    assert stream.trace.tokens[: len(tokens)].tolist() == tokens

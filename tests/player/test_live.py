@@ -79,6 +79,17 @@ def test_it_runs_while_the_cell_is_over_and_tells_of_it_seldom(made: Any, monkey
     assert min(between) >= live_widget.EVERY
 
 
+def test_its_trace_can_be_read_while_it_grows(made: Any) -> None:
+    live = made(max_new_tokens=400)
+    seen = 0
+    while live.running:
+        trace = live.trace
+        assert len(trace.tokens) == sum(len(trace.round_tokens(i)) for i in range(len(trace)))
+        assert len(trace.tokens) >= seen
+        seen = len(trace.tokens)
+    assert len(live.trace.tokens) == 400
+
+
 def test_cancel_keeps_what_is_recorded(made: Any) -> None:
     live = made(**LONG)
     until(lambda: live.status["tokens"] > 3)
@@ -95,7 +106,7 @@ def test_cancel_keeps_what_is_recorded(made: Any) -> None:
 def test_a_second_run_ends_the_first(made: Any) -> None:
     live = made(**LONG)
     until(lambda: live.status["tokens"] > 0)
-    first, thread = live.trace, live._thread
+    first, thread = live._trace, live._thread  # itself, not what it was just now
     live.run(max_new_tokens=10, seed=3, drafter="draft model")
     second = live.wait(20)
     assert not thread.is_alive()
