@@ -65,17 +65,17 @@ def picture_of_run(run: WatchedRun, cells: Sequence[str]) -> bytes | None:
 
     from specviz.figures._against_expected import against_expected
     from specviz.figures._evidence_over_samples import evidence_over_samples
+    from specviz.lossless.pooling import pool_rare
     from specviz.lossless.sample import Sample
 
     drawn = run.cells
+    if pool_rare(len(drawn) / 2 * run.law).cells < 2:  # too few for a p-value in half of them
+        return None
     figure = Figure(figsize=(12.4, 4.8), dpi=90, layout="constrained")
     left, right = figure.subplots(1, 2)
-    try:
-        evidence_over_samples(drawn, run.law, alpha=run.alpha, ax=right)
-        sample = Sample.of(drawn[:, None], vocab_size=len(cells))
-        against_expected(sample, lambda prefix: run.law, words=list(cells), ax=left)
-    except ValueError:  # too few for a p-value, or nothing to compare
-        return None
+    evidence_over_samples(drawn, run.law, alpha=run.alpha, ax=right)
+    sample = Sample.of(drawn[:, None], vocab_size=len(cells))
+    against_expected(sample, lambda prefix: run.law, words=list(cells), ax=left)
     held = io.BytesIO()
     figure.savefig(held, format="png")
     return held.getvalue()

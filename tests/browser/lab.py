@@ -269,6 +269,6 @@ class Book:
 
     def close(self) -> None:
         """End its kernel and close it."""
-        with suppress(Exception):
+        with suppress(Exception):  # the page may be gone; the server ends all kernels anyway
             self.page.evaluate(f"async () => {{ {KERNEL} await session.shutdown(); }}")
         self.context.close()

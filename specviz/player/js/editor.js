@@ -8,6 +8,7 @@ import { mountMany } from "./editor_many.js";
 import { ACTS, begin, exactAt, manyAt, SIZES } from "./editor_state.js";
 import { exactSaid, spokenOf } from "./editor_words.js";
 import { FAULTS_AT_ONE } from "./faults_at_one.js";
+import { afterPointer, keepingFocus, listenToKeys } from "./focus.js";
 import { thousands } from "./numbers.js";
 import { WAYS } from "./one_position.js";
 
@@ -206,6 +207,10 @@ export function mountEditor(el, model) {
   el.append(root);
 
   function draw() {
+    keepingFocus(root, redraw);
+  }
+
+  function redraw() {
     const { state } = editor, many = manyAt(state, exact);
     for (const { made } of views) made.update(state, exact, many);
     setText(alpha, exactSaid(state, exact));
@@ -254,17 +259,8 @@ export function mountEditor(el, model) {
   };
   for (const name of SYNCED) model.on(`change:${name}`, follow);
 
-  root.addEventListener("keydown", (/** @type {any} */ event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const tag = event.target.tagName;
-    if (tag === "SELECT" || tag === "INPUT") return event.stopPropagation();
-    if (tag === "BUTTON" && (event.key === " " || event.key === "Enter")) return event.stopPropagation();
-    const asked = editorCommand(event);
-    if (!asked) return;
-    event.preventDefault();
-    event.stopPropagation();
-    editor[asked[0]](...asked.slice(1));
-  }, { signal: off.signal });
+  listenToKeys(root, off.signal, editorCommand, (act, ...more) => editor[act](...more), ({ target }) => target.tagName === "INPUT");
+  afterPointer(root, off.signal);
 
   draw();
   return () => {

@@ -45,6 +45,29 @@ export function afterPointer(root, signal) {
 }
 
 /**
+ * Let keys pressed inside an element act, and nothing else hear of those. Buttons and lists keep
+ * the keys they need themselves; `keeps` says which others do.
+ * @param {any} root
+ * @param {AbortSignal} signal
+ * @param {(event: any) => any[] | null} command  what a key asks for: an act and what it takes
+ * @param {(act: string, ...more: any[]) => void} act
+ * @param {(event: any) => boolean} [keeps]
+ */
+export function listenToKeys(root, signal, command, act, keeps = () => false) {
+  root.addEventListener("keydown", (/** @type {any} */ event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const tag = event.target.tagName;
+    const pressed = tag === "BUTTON" && (event.key === " " || event.key === "Enter");
+    if (tag === "SELECT" || pressed || keeps(event)) return event.stopPropagation();
+    const asked = command(event);
+    if (!asked) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act(asked[0], ...asked.slice(1));
+  }, { signal });
+}
+
+/**
  * On a page of one player, keys pressed where nothing has focus are meant for it. The page is
  * otherwise as ever: what the player has no use for goes on to the page.
  * @param {Document} page
@@ -52,7 +75,7 @@ export function afterPointer(root, signal) {
 export function keysToTheOnly(page) {
   page.addEventListener("keydown", (event) => {
     if (event.target !== page.body && event.target !== page.documentElement) return;
-    const roots = page.querySelectorAll(".svp-player, .svp-race");
+    const roots = page.querySelectorAll(".svp-player, .svp-race, .svp-editor, .svp-watch");
     if (roots.length !== 1 || event.defaultPrevented) return;
     const { key, code, shiftKey, ctrlKey, metaKey, altKey, repeat } = event;
     const same = { key, code, shiftKey, ctrlKey, metaKey, altKey, repeat, bubbles: true, cancelable: true };

@@ -1,6 +1,10 @@
 // The page's entry for the editor and for samples watched as they come.
 
+import { keysToTheOnly } from "./focus.js";
 import { render } from "./lab.js";
 import { mountEach } from "./shim.js";
 
-export const mountAll = () => mountEach(render);
+export function mountAll() {
+  mountEach(render);
+  keysToTheOnly(document);
+}

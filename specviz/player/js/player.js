@@ -3,7 +3,7 @@
 import { decode, unzip } from "./decode.js";
 import { controls, command } from "./controls.js";
 import { h, setAttr, setText, show } from "./dom.js";
-import { afterPointer, keepingFocus } from "./focus.js";
+import { afterPointer, keepingFocus, listenToKeys } from "./focus.js";
 import { frameAt } from "./frame.js";
 import { playback, SPEEDS } from "./playback.js";
 import { predictPanel, scorebook } from "./predict.js";
@@ -263,20 +263,10 @@ export function buildPlayer(el, data, model, feed = null) {
 
   const listen = (target, event, does, more = {}) =>
     target.addEventListener(event, does, { ...more, signal: off.signal });
-  listen(root, "keydown", (/** @type {any} */ event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const tag = event.target.tagName, kind = event.target.type;
-    if (kind === "search" || kind === "text" || tag === "SELECT") return event.stopPropagation();
-    if (tag === "BUTTON" && (event.key === " " || event.key === "Enter")) return event.stopPropagation();
-    if (kind === "range" && !event.target.classList.contains("svp-scrub") && /^(Arrow|Home|End|Page)/.test(event.key))
-      return event.stopPropagation();
-    const asked = command(event);
-    if (!asked) return;
-    event.preventDefault();
-    event.stopPropagation();
-    if (asked[0] === "find") return bar.find.focus();
-    player[asked[0]](...asked.slice(1));
-  });
+  const act = (name, ...more) => (name === "find" ? bar.find.focus() : player[name](...more));
+  listenToKeys(root, off.signal, command, act, ({ target, key }) =>
+    target.type === "search" || target.type === "text" ||
+    (target.type === "range" && !target.classList.contains("svp-scrub") && /^(Arrow|Home|End|Page)/.test(key)));
   afterPointer(root, off.signal);
   const fromKernel = () => {
     const step = model.get("step");

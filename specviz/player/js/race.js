@@ -3,7 +3,7 @@
 import { button, helpList, notice } from "./controls.js";
 import { decode, pieceText, unzip } from "./decode.js";
 import { h, setAttr, setStyle, setText, show } from "./dom.js";
-import { afterPointer, keepingFocus } from "./focus.js";
+import { afterPointer, keepingFocus, listenToKeys } from "./focus.js";
 import { playback } from "./playback.js";
 import { RACE_KEYS, hashOf, nextEnd, raceCommand, timeOf, tokensAt } from "./race_time.js";
 import { clamp } from "./timeline.js";
@@ -194,16 +194,7 @@ export function mountRace(el, runs, model) {
   const listen = (target, event, does) => target.addEventListener(event, does, { signal: off.signal });
   listen(scrub, "input", () => race.go(Number(scrub.value)));
   listen(paces, "change", () => (pace = Number(paces.value)));
-  listen(root, "keydown", (/** @type {any} */ event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const tag = event.target.tagName;
-    if (tag === "SELECT" || (tag === "BUTTON" && (event.key === " " || event.key === "Enter"))) return event.stopPropagation();
-    const asked = raceCommand(event);
-    if (!asked) return;
-    event.preventDefault();
-    event.stopPropagation();
-    race[asked[0]](...asked.slice(1));
-  });
+  listenToKeys(root, off.signal, raceCommand, (act, ...more) => race[act](...more));
   afterPointer(root, off.signal);
   const watch = new IntersectionObserver((seen) => clock.seen(seen[seen.length - 1].isIntersecting));
   watch.observe(root);

@@ -2,6 +2,7 @@
 
 import { chanceBound, noiseFloor, shareInterval } from "./chance_numbers.js";
 import { h, setAttr, setText, show } from "./dom.js";
+import { afterPointer, keepingFocus, listenToKeys } from "./focus.js";
 import { shown, thousands } from "./numbers.js";
 import { gauge, observedBars } from "./observed.js";
 import { totalVariation } from "./one_position.js";
@@ -126,6 +127,10 @@ export function mountWatch(el, model) {
   el.append(root);
 
   function draw() {
+    keepingFocus(root, redraw);
+  }
+
+  function redraw() {
     const { state } = source, it = options.samplers.find((one) => one.name === state.sampler);
     const seen = distanceAt(options, state);
     bars.update(watchRowsAt(options, state), state.n, Boolean(it?.law && !it.right && it.tv > 1e-9));
@@ -153,17 +158,8 @@ export function mountWatch(el, model) {
     said = event;
   }
 
-  root.addEventListener("keydown", (/** @type {any} */ event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const tag = event.target.tagName;
-    if (tag === "SELECT") return event.stopPropagation();
-    if (tag === "BUTTON" && (event.key === " " || event.key === "Enter")) return event.stopPropagation();
-    const asked = watchCommand(event);
-    if (!asked) return;
-    event.preventDefault();
-    event.stopPropagation();
-    acts[asked[0]](...asked.slice(1));
-  }, { signal: off.signal });
+  listenToKeys(root, off.signal, watchCommand, (act, ...more) => acts[act](...more));
+  afterPointer(root, off.signal);
 
   draw();
   return () => {
