@@ -7,9 +7,9 @@ Decoding produces evidence, a `Trace`; everything else reads it.
 >>> trace = sv.generate(pair, "Once upon a time", gamma=4)    # doctest: +SKIP
 >>> trace.rounds[0].nodes[0].ratio                            # doctest: +SKIP
 
-Throughout, p is the target's law and q the draft's. Importing the package is light: a name is
-looked up, and with it torch or matplotlib loaded, the first time it is used. A recorded trace can
-be opened, read and drawn where torch is not installed.
+Throughout, p is the target's distribution and q the draft's. Importing the package is light: a
+name is looked up, and with it torch or matplotlib loaded, the first time it is used. A recorded
+trace can be opened, read and drawn where torch is not installed.
 """
 
 from importlib import import_module
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from specviz.api.generate import generate, stream
     from specviz.core import rules, tabular
     from specviz.core.contract import Draft, Sampling
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
     from specviz.drafters.combined import Combined
     from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
     from specviz.drafters.eagle import Eagle
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from specviz.drafters.quantized import Quantized
     from specviz.drafters.target_only import TargetOnly
     from specviz.drafters.tree import Tree
-    from specviz.lossless.auditing import audit
-    from specviz.lossless.verifier import audit_verifier
+    from specviz.lossless.audit.audit import audit
+    from specviz.lossless.audit.verifier import audit_verifier
     from specviz.models.load import load
     from specviz.models.pair import Pair
     from specviz.player.editor import one_position
@@ -106,10 +106,10 @@ _HOMES = {
     "Quantized": "specviz.drafters.quantized:Quantized",
     "Sampling": "specviz.core.contract:Sampling",
     "TargetOnly": "specviz.drafters.target_only:TargetOnly",
-    "Trace": "specviz.core.trace:Trace",
+    "Trace": "specviz.core.trace.trace:Trace",
     "Tree": "specviz.drafters.tree:Tree",
-    "audit": "specviz.lossless.auditing:audit",
-    "audit_verifier": "specviz.lossless.verifier:audit_verifier",
+    "audit": "specviz.lossless.audit.audit:audit",
+    "audit_verifier": "specviz.lossless.audit.verifier:audit_verifier",
     "figures": "specviz.figures",
     "film": "specviz.player.film:film",
     "generate": "specviz.api.generate:generate",

@@ -60,7 +60,7 @@ def test_the_texts_of_a_table_are_drawn_and_tested() -> None:
 def test_a_rule_that_is_wrong_is_seen_in_the_texts_that_are_timed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("specviz.decoding.side_by_side.residual", lambda p, q: p)
+    monkeypatch.setattr("specviz.decoding.replicas.vectorised_rejection.residual", lambda p, q: p)
     assert time_tables(20_000, progress=False).verdict == "DISCREPANCY"
 
 

@@ -18,7 +18,10 @@ _WARNED: set[str] = set()
 
 
 class LossyWarning(UserWarning):
-    """The text that comes out does not have the target's law; said once for each source."""
+    """The text that comes out does not have the target's distribution.
+
+    Said once for each source.
+    """
 
 
 NEEDED = ("target", "encode", "decode", "pieces", "token_strings", "vocab_size", "stop_ids")
@@ -80,7 +83,9 @@ def _warn_once(name: str, what: str) -> None:
     if name in _WARNED:
         return
     _WARNED.add(name)
-    warnings.warn(f"{what}: the text does not have the target's law", LossyWarning, stacklevel=5)
+    warnings.warn(
+        f"{what}: the text does not have the target's distribution", LossyWarning, stacklevel=5
+    )
 
 
 def is_plain(drafter: Any, gamma: Any) -> bool:

@@ -20,12 +20,12 @@ from specviz.api.provenance import provenance
 from specviz.core.contract import Drafter, Sampling
 from specviz.core.draws import Sampler
 from specviz.core.rules import Rule
-from specviz.core.trace import Trace
-from specviz.core.views import Round
+from specviz.core.trace.trace import Trace
+from specviz.core.trace.views import Round
+from specviz.decoding.hf.target import open_session
 from specviz.decoding.loop import Happened, rounds
 from specviz.decoding.record import record
 from specviz.decoding.stopping import Stopping
-from specviz.decoding.target import open_session
 
 
 class Stream(Iterator[Round]):
@@ -127,14 +127,14 @@ def stream(
     seed: int = 0,
     sequence: int = 0,
     k: int = 10,
-    full_laws: bool = False,
+    full_distributions: bool = False,
 ) -> Stream:
     """Decode round by round: the arguments of :func:`generate`, rounds as they happen.
 
     Returns
     -------
     Stream
-        An iterator of :class:`~specviz.core.views.Round`; its ``trace`` grows along.
+        An iterator of :class:`~specviz.core.trace.views.Round`; its ``trace`` grows along.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def stream(
         pair, drafter, rule, sampling, seed=draws.seed, sequence=draws.sequence,
         max_new_tokens=longest, stop=list(strings),
     )  # fmt: skip
-    trace = Trace(meta, ids, kept, pair.vocab_size if full_laws else 0)
+    trace = Trace(meta, ids, kept, pair.vocab_size if full_distributions else 0)
     happening = rounds(
         target, drafter, rule, ids, sampling=sampling, draws=draws, stopping=stopping
     )
@@ -193,7 +193,7 @@ def generate(
     seed: int = 0,
     sequence: int = 0,
     k: int = 10,
-    full_laws: bool = False,
+    full_distributions: bool = False,
     progress: bool = True,
 ) -> Trace:
     """Decode speculatively and record every step.
@@ -215,7 +215,8 @@ def generate(
         The rule: "rejection" (default), "greedy" (default at temperature 0), "match", "coupled".
         Target-only decoding at the same seed gives the text of "match" and "coupled".
     temperature, top_k, top_p, min_p, repetition_penalty
-        Shape target law p and draft law q alike (:class:`~specviz.core.contract.Sampling`).
+        Shape target distribution p and draft distribution q alike
+        (:class:`~specviz.core.contract.Sampling`).
     max_new_tokens : int
         How many tokens to emit at most; the target's context is never passed either.
     stop : str or sequence of str
@@ -223,9 +224,9 @@ def generate(
     seed, sequence : int
         Key of every draw. Other sequences of the same seed are independent.
     k : int
-        How many alternatives to keep of every law.
-    full_laws : bool
-        Keep whole laws too (much larger).
+        How many alternatives to keep of every distribution.
+    full_distributions : bool
+        Keep whole distributions too (much larger).
     progress : bool
         Show a progress bar on runs of over two seconds.
 
@@ -252,7 +253,7 @@ def generate(
         pair, prompt, messages=messages, gamma=gamma, drafter=drafter, verify=verify,
         temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
         repetition_penalty=repetition_penalty, max_new_tokens=max_new_tokens, stop=stop,
-        seed=seed, sequence=sequence, k=k, full_laws=full_laws,
+        seed=seed, sequence=sequence, k=k, full_distributions=full_distributions,
     )  # fmt: skip
     with tqdm(
         total=max_new_tokens, unit="token", desc="decoding", delay=2, leave=False,

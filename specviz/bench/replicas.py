@@ -19,8 +19,8 @@ import torch
 
 from specviz.core.rules import RULES
 from specviz.core.tabular import TabularModel
-from specviz.decoding.replicas import Replicas
-from specviz.decoding.side_by_side import SideBySide
+from specviz.decoding.replicas.engine import Replicas
+from specviz.decoding.replicas.vectorised_rejection import SideBySide
 from specviz.drafters.draft_model import DraftModel
 from specviz.lossless import Sample, battery
 
@@ -39,7 +39,7 @@ class Timing:
     texts, length : int
         How many texts, of how many tokens.
     dtype : str
-        What the laws were computed in.
+        What the distributions were computed in.
     drawing, testing : float
         Processor seconds of this process; testing is 0 where nothing was tested.
     wall : float
@@ -98,8 +98,8 @@ def time_tables(
     drawn = process_time()
     report = battery(
         Sample.of(tokens, vocab_size=vocab_size),
-        lambda prefix: target.law([*prompt, *prefix]),
-        draft=lambda prefix: draft.law([*prompt, *prefix]),
+        lambda prefix: target.distribution([*prompt, *prefix]),
+        draft=lambda prefix: draft.distribution([*prompt, *prefix]),
     )
     return Timing(
         f"vocabulary of {vocab_size}", texts, length, "float64", drawn - cpu,

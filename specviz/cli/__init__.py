@@ -73,7 +73,7 @@ def _run(arguments: object, output: Output) -> int:
 
 def _one_line(error: Exception) -> str:
     """Return what an error says, on one line that no file name or token can break out of."""
-    from specviz.figures.visible import visible
+    from specviz.figures.escaping import visible
 
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename!r}" if error.filename is not None else ""

@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
 
     audit = commands.add_parser(
         "audit",
-        help="does a sampler emit the target's law? recorded texts, or our own loop",
+        help="does a sampler emit the target's distribution? recorded texts, or our own loop",
         epilog="Exit codes: 0 no discrepancy found, 1 a discrepancy, 2 it could not be told, or "
         "the input was wrong (then one line 'specviz: error: …' and no report), 130 interrupted.",
     )

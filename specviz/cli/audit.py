@@ -1,4 +1,4 @@
-"""``specviz audit``: does a sampler emit the target's law? For an engine's CI.
+"""``specviz audit``: does a sampler emit the target's distribution? For an engine's CI.
 
 Exit codes: 0 no discrepancy found; 1 a discrepancy; 2 it could not be told, **or** the input was
 wrong; 130 interrupted before a discrepancy was found. Wrong input says so in one line on the error
@@ -65,7 +65,7 @@ def _recorded(arguments: argparse.Namespace) -> Any:
     if arguments.bundled and arguments.target:
         raise ValueError("--bundled and --target name two targets: give one")
     from specviz.lossless import read_jsonl
-    from specviz.lossless.auditing import audit
+    from specviz.lossless.audit.audit import audit
 
     if arguments.reference is not None and _same_file(arguments.samples, arguments.reference):
         raise ValueError("--reference is the same file as --samples: it needs texts of its own")
@@ -96,8 +96,8 @@ def _own(arguments: argparse.Namespace) -> Any:
     if arguments.reference is not None:
         raise ValueError("--reference goes with --samples")
     from specviz.cli.arguments import PROMPT
-    from specviz.lossless.auditing import audit
-    from specviz.lossless.gathering import AuditError
+    from specviz.lossless.audit.audit import audit
+    from specviz.lossless.audit.gathering import AuditError
 
     if arguments.fault is not None:
         from specviz.lossless.faults import get_fault
@@ -159,7 +159,7 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         help="recorded texts, a JSON object a line (prompt_ids, token_ids, settings, seed); - for "
         "standard input",
     )  # fmt: skip
-    command.add_argument("--target", help="folder or Hub name: whose law is claimed")
+    command.add_argument("--target", help="folder or Hub name: whose distribution is claimed")
     command.add_argument("--draft", help="folder or Hub name: adds a test in its direction")
     command.add_argument(
         "--reference", metavar="FILE",

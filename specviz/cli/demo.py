@@ -12,10 +12,10 @@ from tqdm.auto import tqdm
 from specviz.api.generate import generate, stream
 from specviz.cli.output import Output
 from specviz.cli.show import checked
-from specviz.core.trace import Trace
+from specviz.core.trace.trace import Trace
 from specviz.figures.comparison import Comparison
+from specviz.figures.escaping import visible
 from specviz.figures.terminal import legend_text, round_text, summary_text
-from specviz.figures.visible import visible
 from specviz.models.load import load
 from specviz.player.page import write_page
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 LONGEST_NAME = 80
 """Of a race's page, in letters."""
@@ -23,7 +23,7 @@ def opened(name: str) -> Trace:
     TraceFileError, OSError
         If it is neither.
     """
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
     from specviz.recordings.shelf import recorded
 
     if Path(name).exists():

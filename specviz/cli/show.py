@@ -6,7 +6,7 @@ import argparse
 
 from specviz.cli.opening import opened
 from specviz.cli.output import Output
-from specviz.core.replay import Replay
+from specviz.core.trace.replay import Replay
 from specviz.figures.terminal import SHOWN, ansi
 
 

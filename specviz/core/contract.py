@@ -1,14 +1,15 @@
 """What the parts of speculative decoding promise each other.
 
-The names are those of Leviathan et al. (2023): the *target* has the law ``p``, the *draft* the
-law ``q``. One sequence at a time: every array below belongs to one continuation.
+The names are those of Leviathan et al. (2023): the *target* has the distribution ``p``, the
+*draft* the distribution ``q``. One sequence at a time: every array below belongs to one
+continuation.
 
 The one promise
 ---------------
-``q`` is the law that was *used* to draw a proposal, given its earlier siblings, after every
-sampling setting; never one reconstructed afterwards. A deterministic choice has a one-hot law.
-Whether a node exists may depend on its ancestors and earlier siblings, never on its own token
-(only one-hot nodes may be pruned or re-ranked).
+``q`` is the distribution that was *used* to draw a proposal, given its earlier siblings, after
+every sampling setting; never one reconstructed afterwards. A deterministic choice has a one-hot
+distribution. Whether a node exists may depend on its ancestors and earlier siblings, never on its
+own token (only one-hot nodes may be pruned or re-ranked).
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ ROOT = -1
 
 
 class DraftContractError(RuntimeError):
-    """A drafter broke its promise: it proposed what its own law says is impossible."""
+    """A drafter broke its promise: it proposed what its own distribution says is impossible."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How logits become a law; the same for target and draft.
+    """How logits become a distribution; the same for target and draft.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ class Sampling:
 
     @property
     def greedy(self) -> bool:
-        """Whether every law is one-hot."""
+        """Whether every distribution is one-hot."""
         return self.temperature == 0
 
 
@@ -113,9 +114,10 @@ class Draft:
     parent : IntArray
         ``(n,)`` index of each node's parent, -1 for the root; a chain has ``parent[i] = i - 1``.
     q : FloatArray
-        ``(m, vocab)`` the laws that are not one-hot, float64, each summing to 1.
+        ``(m, vocab)`` the distributions that are not one-hot, float64, each summing to 1.
     q_row : IntArray
-        ``(n,)`` row of ``q`` for node i, or -1: node i was a deterministic choice (one-hot law).
+        ``(n,)`` row of ``q`` for node i, or -1: node i was a deterministic choice (one-hot
+        distribution).
     """
 
     tokens: IntArray
@@ -146,9 +148,9 @@ class Draft:
         """Return one token after another; ``q`` is ``(n, vocab)``, or None for one-hot choices."""
         n = len(tokens)
         rows = np.full(n, -1) if q is None else np.arange(n)
-        laws = np.zeros((0, vocab_size)) if q is None else q
+        distributions = np.zeros((0, vocab_size)) if q is None else q
         ids = np.asarray(tokens, dtype=np.int64)
-        return cls(ids, np.arange(n, dtype=np.int64) - 1, laws, rows.astype(np.int64))
+        return cls(ids, np.arange(n, dtype=np.int64) - 1, distributions, rows.astype(np.int64))
 
     @property
     def is_chain(self) -> bool:
@@ -159,8 +161,11 @@ class Draft:
         """Return the proposals that follow ``node`` (-1: the text), in the order drawn."""
         return self._children.get(node, [])
 
-    def law(self, node: int, vocab_size: int) -> FloatArray:
-        """Return q for ``node``: ``(vocab,)`` the law it was drawn from, one-hot if chosen."""
+    def distribution(self, node: int, vocab_size: int) -> FloatArray:
+        """Return q for ``node``: ``(vocab,)`` the distribution it was drawn from.
+
+        One-hot if chosen.
+        """
         if self.q_row[node] >= 0:
             row: FloatArray = self.q[self.q_row[node]]
             return row

@@ -2,8 +2,8 @@
 
 A rule or a drafter asks for a draw by *position* (of the token it decides, counted from the start
 of the text) and *node* (which proposal). The sampler below computes the number from a key; the
-exact enumerator (:mod:`specviz.lossless.exact`) branches instead; the replayer
-(:mod:`specviz.core.replay`) answers with what was recorded. All three run the same rule.
+exact enumerator (:mod:`specviz.lossless.exact.enumerate`) branches instead; the replayer
+(:mod:`specviz.core.trace.replay`) answers with what was recorded. All three run the same rule.
 """
 
 from __future__ import annotations
@@ -53,12 +53,15 @@ class Choosing:
     cdf_lo: float
     cdf_hi: float
     mass: float
-    cdf: FloatArray  # (vocab,) inclusive cumulative sums of the law
+    cdf: FloatArray  # (vocab,) inclusive cumulative sums of the distribution
 
 
 @dataclass(frozen=True)
 class Racing:
-    """An exponential race: token ``i`` arrives at ``E_i / law[i]``, the first to arrive wins."""
+    """An exponential race: token ``i`` arrives at ``E_i / distribution[i]``.
+
+    The first to arrive wins.
+    """
 
     position: int
     node: int
@@ -88,13 +91,13 @@ class Draws(Protocol):
         ...
 
     def categorical(
-        self, law: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
+        self, distribution: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
     ) -> int:
-        """Return a token drawn from ``law``."""
+        """Return a token drawn from ``distribution``."""
         ...
 
-    def race(self, law: Any, position: int, node: int = -1) -> int:
-        """Return a token drawn from ``law`` by the target's own noise at this position."""
+    def race(self, distribution: Any, position: int, node: int = -1) -> int:
+        """Return a token drawn from ``distribution`` by the target's own noise at this position."""
         ...
 
 
@@ -132,10 +135,13 @@ def exponentials(
     return noise
 
 
-def arrivals(noise: FloatArray, law: Any) -> FloatArray:
-    """Return the arrival times ``E_i / law[i]``; a token of probability 0 never arrives."""
+def arrivals(noise: FloatArray, distribution: Any) -> FloatArray:
+    """Return the arrival times ``E_i / distribution[i]``.
+
+    A token of probability 0 never arrives.
+    """
     times = np.full(len(noise), np.inf)
-    np.divide(noise, law, out=times, where=np.asarray(law) > 0)
+    np.divide(noise, distribution, out=times, where=np.asarray(distribution) > 0)
     return times
 
 
@@ -179,11 +185,11 @@ class Sampler:
         return accepted
 
     def categorical(
-        self, law: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
+        self, distribution: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
     ) -> int:
         """Return a token by inverse CDF in float64, over token ids in order."""
         u = self.uniform(purpose, position, node)
-        cdf = np.cumsum(np.asarray(law, dtype=np.float64))  # (vocab,)
+        cdf = np.cumsum(np.asarray(distribution, dtype=np.float64))  # (vocab,)
         token = invert(cdf, u)
         low = float(cdf[token - 1]) if token else 0.0
         self.log.append(
@@ -191,10 +197,10 @@ class Sampler:
         )
         return token
 
-    def race(self, law: Any, position: int, node: int = -1) -> int:
-        """Return the winner of the race over ``law`` with the target's noise at ``position``."""
-        noise = exponentials(self.seed, self.sequence, position, np.arange(len(law)))
-        times = arrivals(noise, law)
+    def race(self, distribution: Any, position: int, node: int = -1) -> int:
+        """Return the winner of the race with the target's noise at ``position``."""
+        noise = exponentials(self.seed, self.sequence, position, np.arange(len(distribution)))
+        times = arrivals(noise, distribution)
         token = int(np.argmin(times))
         first = float(times[token])
         times[token] = np.inf

@@ -1,6 +1,6 @@
 """A small target and draft given as tables: for lessons, tests and exact enumeration.
 
-A table of order k says which law follows every combination of the last k tokens, so every
+A table of order k says which distribution follows every combination of the last k tokens, so every
 quantity of speculative decoding can be computed by hand.
 """
 
@@ -21,8 +21,9 @@ class TabularModel:
     Parameters
     ----------
     table : array-like
-        ``(V,) * order + (V,)``: the law of the next token after each context of ``order`` tokens.
-        Each law must sum to 1. Contexts shorter than ``order`` are filled up with token 0.
+        ``(V,) * order + (V,)``: the distribution of the next token after each context of ``order``
+        tokens. Each distribution must sum to 1. Contexts shorter than ``order`` are filled up with
+        token 0.
     name : str
         What it is called in a trace.
     eos_ids : iterable of int
@@ -33,7 +34,7 @@ class TabularModel:
     Raises
     ------
     ValueError
-        If the table's shape is not square, or a law is negative, NaN or does not sum to 1.
+        If the table's shape is not square, or a distribution is negative, NaN or does not sum to 1.
 
     Examples
     --------
@@ -58,7 +59,7 @@ class TabularModel:
             self.table: FloatArray = np.array(table, dtype=np.float64)
         except (TypeError, ValueError):
             raise TypeError(
-                f"table must hold numbers, the law after each context, got {table!r:.60}"
+                f"table must hold numbers, the distribution after each context, got {table!r:.60}"
             ) from None
         shape = self.table.shape
         if self.table.ndim == 0 or len(set(shape)) != 1 or shape[0] < 2:
@@ -68,12 +69,13 @@ class TabularModel:
         if np.isnan(self.table).any():
             at = tuple(int(i) for i in np.argwhere(np.isnan(self.table))[0])
             raise ValueError(
-                f"every law in table must be non-negative and sum to 1; that of {name!r} is NaN at "
+                f"every distribution in table must be non-negative and sum to 1; that of {name!r} "
+                f"is NaN at "
                 f"{list(at)}"
             )
         sums = self.table.sum(axis=-1)
         if not (np.all(self.table >= 0) and np.all(np.abs(sums - 1) < 1e-9)):
-            raise ValueError("every law in table must be non-negative and sum to 1")
+            raise ValueError("every distribution in table must be non-negative and sum to 1")
         self.name = name
         self.eos_ids = frozenset(int(i) for i in eos_ids)
         self.context_length = context_length
@@ -100,7 +102,9 @@ class TabularModel:
         concentration: float = 1.0,
         **options: Any,
     ) -> TabularModel:
-        """Return a table whose laws are Dirichlet draws (smaller concentration: more peaked).
+        """Return a table whose distributions are Dirichlet draws (smaller concentration.
+
+        More peaked).
 
         Examples
         --------
@@ -111,8 +115,8 @@ class TabularModel:
         table = rng.dirichlet([concentration] * vocab_size, size=(vocab_size,) * order)
         return cls(table, **options)
 
-    def law(self, tokens: Sequence[int]) -> FloatArray:
-        """Return the law ``(V,)`` of the token after ``tokens``."""
+    def distribution(self, tokens: Sequence[int]) -> FloatArray:
+        """Return the distribution ``(V,)`` of the token after ``tokens``."""
         padded = [0] * self.order + [int(t) for t in tokens]
         context = padded[len(padded) - self.order :]
         out: FloatArray = self.table[tuple(context)]
@@ -124,7 +128,10 @@ class TabularModel:
 
 
 class TabularSession:
-    """A table with a cache: the same protocol as a Hugging Face target, logits being log laws."""
+    """A table with a cache: the same protocol as a Hugging Face target.
+
+    Logits being log distributions.
+    """
 
     def __init__(self, model: TabularModel, vocab_size: int) -> None:
         self.model = model
@@ -145,7 +152,10 @@ class TabularSession:
         self._cache, self._draft = [], None
 
     def verify(self, pending: IntArray, draft: Draft) -> FloatArray:
-        """Return log laws ``(1 + n, vocab)`` after the pending tokens and after every node."""
+        """Return log distributions ``(1 + n.
+
+        Vocab)`` after the pending tokens and after every node.
+        """
         self.passes += 1
         text = self._cache + [int(t) for t in pending]
         self._pending = len(text)
@@ -156,7 +166,7 @@ class TabularSession:
                 path = [int(draft.tokens[i]) for i in draft.path(node)]
                 # A draft may meet ids that only its target has: it reads them as token 0.
                 known = [t if t < self.model.vocab_size else 0 for t in text + path]
-                rows[node + 1, :shared] = np.log(self.model.law(known)[:shared])
+                rows[node + 1, :shared] = np.log(self.model.distribution(known)[:shared])
         self._cache = text + [int(t) for t in draft.tokens]
         self._draft = draft
         return rows

@@ -1,4 +1,4 @@
-"""From logits to laws: the only place where sampling settings act.
+"""From logits to distributions: the only place where sampling settings act.
 
 Target and draft both come through here, so ``p`` and ``q`` are shaped alike. Everything is
 float64, whatever the models' dtype, and nothing here needs torch.
@@ -17,11 +17,11 @@ from specviz.core.contract import FloatArray, IntArray, Sampling
 LARGEST = float(np.finfo(np.float64).max)
 
 
-def laws(
+def distributions(
     logits: NDArray[Any], sampling: Sampling, histories: Sequence[IntArray] | None = None,
     whose: str = "",
 ) -> FloatArray:  # fmt: skip
-    """Turn each row of logits into the law a token is drawn from.
+    """Turn each row of logits into the distribution a token is drawn from.
 
     The settings act in the order of transformers' ``generate``: repetition penalty, temperature,
     top-k, top-p, min-p. One tie rule serves all of them: tokens are sorted by logit, equals by id,
@@ -54,9 +54,9 @@ def laws(
     Examples
     --------
     >>> import numpy as np
-    >>> laws(np.log([[1.0, 1.0, 2.0]]), Sampling()).round(2).tolist()
+    >>> distributions(np.log([[1.0, 1.0, 2.0]]), Sampling()).round(2).tolist()
     [[0.25, 0.25, 0.5]]
-    >>> laws(np.log([[1.0, 1.0, 2.0]]), Sampling(top_k=2)).round(2).tolist()
+    >>> distributions(np.log([[1.0, 1.0, 2.0]]), Sampling(top_k=2)).round(2).tolist()
     [[0.33, 0.0, 0.67]]
     """
     scores = np.array(logits, dtype=np.float64)  # (n, vocab), a copy that is changed in place
@@ -124,9 +124,11 @@ def _penalise(scores: FloatArray, penalty: float, histories: Sequence[IntArray] 
 
 
 def _one_hot(scores: FloatArray) -> FloatArray:
-    law = np.zeros_like(scores)
-    law[np.arange(len(scores)), scores.argmax(axis=1)] = 1.0  # argmax takes the first of equals
-    return law
+    distribution = np.zeros_like(scores)
+    distribution[np.arange(len(scores)), scores.argmax(axis=1)] = (
+        1.0  # argmax takes the first of equals
+    )
+    return distribution
 
 
 def _top_k(row: FloatArray, k: int) -> None:

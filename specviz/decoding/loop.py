@@ -24,7 +24,7 @@ from specviz.core.contract import (
 )
 from specviz.core.draws import Draws, Event
 from specviz.core.rules import Rule, Verdict
-from specviz.decoding.distributions import laws
+from specviz.decoding.distributions import distributions
 from specviz.decoding.stopping import Stopping
 
 
@@ -65,7 +65,7 @@ def rounds(
     Parameters
     ----------
     target : Target
-        The model with law p, freshly begun.
+        The model with distribution p, freshly begun.
     drafter : Drafter
         What proposes, freshly begun.
     rule : Rule
@@ -73,7 +73,7 @@ def rounds(
     prompt : IntArray
         ``(n,)`` at least one token.
     sampling : Sampling
-        Shapes both laws.
+        Shapes both distributions.
     draws : Draws
         Where all randomness comes from.
     stopping : Stopping
@@ -99,7 +99,7 @@ def rounds(
         logits = target.verify(text[target.length :], draft)  # (n + 1, vocab)
         past = histories(text, draft, sampling)
         whose = f"after {len(text)} tokens, the target"
-        p = laws(logits, sampling, past, whose)  # (n + 1, vocab)
+        p = distributions(logits, sampling, past, whose)  # (n + 1, vocab)
         verified = perf_counter()
         target_verified, draft_proposed = target.length, drafter.cache_length
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from specviz.core.columns import ALTERNATIVES, NODES, ROUNDS, UNION, Column
 from specviz.core.contract import ROOT, Draft, FloatArray
 from specviz.core.draws import Accepting, Choosing, Event, Purpose, Racing, Sampler
-from specviz.core.rule import Rule, residual
-from specviz.core.trace import Trace
+from specviz.core.rules.rule import Rule, residual
+from specviz.core.trace.columns import ALTERNATIVES, NODES, ROUNDS, UNION, Column
+from specviz.core.trace.trace import Trace
 from specviz.decoding.loop import Happened
 
 PLAIN, CORRECTION, BONUS = 0, 1, 2
@@ -24,35 +24,37 @@ ONE_HOT, INVERSE_CDF, RACE = 0, 1, 2
 
 
 def record(trace: Trace, happened: Happened, rule: Rule, draws: Sampler) -> tuple[Any, Any]:
-    """Return (round values, node values) for :meth:`specviz.core.trace.Trace.append`."""
+    """Return (round values, node values) for :meth:`specviz.core.trace.trace.Trace.append`."""
     draft, p = happened.draft, happened.p
-    judged, used = laws_in_question(draft, p)  # (n, vocab), (n, vocab)
+    judged, used = distributions_in_question(draft, p)  # (n, vocab), (n, vocab)
     nodes = _node_values(trace.k, happened, rule, draws, judged, used)
     closing = _closing_values(trace.k, happened)
     if trace.full_vocab:
         nodes |= {"full_p": judged, "full_q": used}
-        closing |= {"full_closing": closing_law(happened)}
+        closing |= {"full_closing": closing_distribution(happened)}
     return closing, nodes
 
 
-def laws_in_question(draft: Draft, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return for each node the target law it is judged by, and the draft law it came from.
+def distributions_in_question(draft: Draft, p: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return for each node the target distribution it is judged by.
+
+    And the draft distribution it came from.
 
     A first sibling is judged by p itself, a later one by the residual of those before it.
     """
     n, vocab_size = len(draft), p.shape[1]
     judged, used = np.empty((n, vocab_size)), np.empty((n, vocab_size))
     for node in range(ROOT, n):
-        law = p[node + 1]
+        distribution = p[node + 1]
         for child in draft.children(node):
-            judged[child], used[child] = law, draft.law(child, vocab_size)
+            judged[child], used[child] = distribution, draft.distribution(child, vocab_size)
             if child != draft.children(node)[-1]:
-                law = residual(law, used[child])
+                distribution = residual(distribution, used[child])
     return judged, used
 
 
-def closing_law(happened: Happened) -> FloatArray:
-    """Return the law that the closing token should come from.
+def closing_distribution(happened: Happened) -> FloatArray:
+    """Return the distribution that the closing token should come from.
 
     A correction's is the rule's own (what is left of p). A bonus or plain token's is the target's
     row as it stands, so that a rule that drew it from elsewhere is seen to.
@@ -60,9 +62,9 @@ def closing_law(happened: Happened) -> FloatArray:
     path = happened.verdict.path
     last = path[-1] if path else ROOT
     if happened.draft.children(last):
-        return happened.verdict.law
-    law: FloatArray = happened.p[last + 1]
-    return law
+        return happened.verdict.distribution
+    distribution: FloatArray = happened.p[last + 1]
+    return distribution
 
 
 def _node_values(
@@ -101,13 +103,13 @@ def _node_values(
     np.put_along_axis(off_top, np.where(known, top, x[:, None]), False, axis=1)
     above = off_top & (p > q)
     below = off_top & ~(p > q)
-    for name, law, where in (
+    for name, distribution, where in (
         ("tail_p_above", p, above),
         ("tail_q_above", q, above),
         ("tail_p_below", p, below),
         ("tail_q_below", q, below),
     ):
-        out[name] = np.where(where, law, 0.0).sum(axis=1)
+        out[name] = np.where(where, distribution, 0.0).sum(axis=1)
 
     out["residual_ids"] = best = most_likely(left, k)
     out["residual_p"] = np.where(best >= 0, left[rows, best], np.nan)
@@ -119,11 +121,11 @@ def _node_values(
 
 def _closing_values(k: int, happened: Happened) -> dict[str, Any]:
     draft, verdict = happened.draft, happened.verdict
-    law, token = closing_law(happened), verdict.token
+    distribution, token = closing_distribution(happened), verdict.token
     out: dict[str, Any] = _blank(ROUNDS, 1, k)
     last = verdict.path[-1] if verdict.path else ROOT
     kind = CORRECTION if draft.children(last) else BONUS
-    best = most_likely(law[None], k)[0]
+    best = most_likely(distribution[None], k)[0]
     known = best >= 0
     out |= {
         "position": happened.position,
@@ -133,11 +135,11 @@ def _closing_values(k: int, happened: Happened) -> dict[str, Any]:
         "closing_token": token,
         "closing_kind": kind if len(draft) else PLAIN,
         "closing_emitted": int(len(happened.emitted) == len(verdict.path) + 1),
-        "closing_p": float(law[token]),
-        "closing_entropy": entropy(law[None])[0],
+        "closing_p": float(distribution[token]),
+        "closing_entropy": entropy(distribution[None])[0],
         "closing_ids": best,
-        "closing_top": np.where(known, law[best], np.nan),
-        "closing_cdf": np.where(known, _cdf_below(law[None])[0, best], np.nan),
+        "closing_top": np.where(known, distribution[best], np.nan),
+        "closing_cdf": np.where(known, _cdf_below(distribution[None])[0, best], np.nan),
         "draft_seconds": happened.draft_seconds,
         "verify_seconds": happened.verify_seconds,
         "other_seconds": happened.decide_seconds,
@@ -216,20 +218,20 @@ def _racing(event: Racing) -> dict[str, Any]:
     return {"draw": RACE, "time": event.time, "second": event.runner_up_time}
 
 
-def entropy(laws: FloatArray) -> FloatArray:
+def entropy(distributions: FloatArray) -> FloatArray:
     """Return the entropy of each row in nats, ``(n,)``."""
-    logs = np.log(laws, out=np.zeros_like(laws), where=laws > 0)
-    out: FloatArray = -np.einsum("ij,ij->i", laws, logs)
+    logs = np.log(distributions, out=np.zeros_like(distributions), where=distributions > 0)
+    out: FloatArray = -np.einsum("ij,ij->i", distributions, logs)
     return np.maximum(out, 0.0)
 
 
-def most_likely(laws: FloatArray, k: int) -> Any:
+def most_likely(distributions: FloatArray, k: int) -> Any:
     """Return ``(n, k)`` ids, most likely first, lowest id first among equals; -1 where p is 0."""
-    n, vocab_size = laws.shape
+    n, vocab_size = distributions.shape
     keep = min(k, vocab_size)
-    chosen = np.argpartition(-laws, keep - 1, axis=1)[:, :keep]
+    chosen = np.argpartition(-distributions, keep - 1, axis=1)[:, :keep]
     chosen.sort(axis=1)
-    values = np.take_along_axis(laws, chosen, axis=1)
+    values = np.take_along_axis(distributions, chosen, axis=1)
     order = np.argsort(-values, axis=1, kind="stable")
     chosen = np.take_along_axis(chosen, order, axis=1)
     values = np.take_along_axis(values, order, axis=1)
@@ -249,8 +251,8 @@ def _union(first: Any, second: Any, x: Any, rank: FloatArray) -> Any:
     return out
 
 
-def _cdf_below(laws: FloatArray) -> FloatArray:
+def _cdf_below(distributions: FloatArray) -> FloatArray:
     """Return the cumulative mass below each token, ``(n, vocab)``."""
-    below = np.zeros_like(laws)
-    np.cumsum(laws[:, :-1], axis=1, out=below[:, 1:])
+    below = np.zeros_like(distributions)
+    np.cumsum(distributions[:, :-1], axis=1, out=below[:, 1:])
     return below

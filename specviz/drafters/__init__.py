@@ -1,1 +1,1 @@
-"""Drafters: everything that can propose tokens and say from which law each one was drawn."""
+"""Drafters: methods that propose tokens and report the distribution q each was drawn from."""

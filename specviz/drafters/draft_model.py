@@ -1,4 +1,7 @@
-"""A smaller model as the draft: it decodes ``gamma`` tokens on its own, each from its law q."""
+"""A smaller model as the draft: it decodes ``gamma`` tokens on its own.
+
+Each from its distribution q.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ import numpy as np
 
 from specviz.core.contract import Context, Draft, FloatArray, IntArray, Target
 from specviz.core.draws import Draws, Purpose
-from specviz.decoding.distributions import laws
-from specviz.decoding.target import open_session
+from specviz.decoding.distributions import distributions
+from specviz.decoding.hf.target import open_session
 
 NOISES = ("draft", "target")
 
@@ -21,8 +24,8 @@ class AdaptiveGamma:
     """Grow gamma after full acceptance, shrink it after a rejection.
 
     The heuristic looks at accept counts of *past* rounds only, and every proposal is verified
-    under numbers that were never looked at before, so the output law is unchanged. (Stopping
-    within a round at a low-confidence token and dropping it would change it.)
+    under numbers that were never looked at before, so the output distribution is unchanged.
+    (Stopping within a round at a low-confidence token and dropping it would change it.)
 
     Parameters
     ----------
@@ -162,7 +165,7 @@ class DraftModel:
             pending = text[session.length :]  # after full acceptance: two tokens, else one
             logits = session.verify(pending, Draft.empty(vocab_size))  # (1, vocab)
             whose = f"after {len(text)} tokens, the draft"
-            q = laws(logits, context.sampling, [text], whose)[0]  # (vocab,)
+            q = distributions(logits, context.sampling, [text], whose)[0]  # (vocab,)
             token = self._draw(q, context, draws, len(text), node)
             tokens.append(token)
             used.append(q)

@@ -1,8 +1,8 @@
 """EAGLE: a one-layer head drafts in the target's feature space (Li et al. 2024, 2024b).
 
-Three shapes: a chain whose tokens are drawn from the head's law; a fixed tree, of top choices or
-drawn without replacement; and EAGLE-2's dynamic tree, grown and pruned by the product of the
-head's confidences. Pruning looks at the tokens, so it is done to deterministic nodes only.
+Three shapes: a chain whose tokens are drawn from the head's distribution; a fixed tree, of top
+choices or drawn without replacement; and EAGLE-2's dynamic tree, grown and pruned by the product
+of the head's confidences. Pruning looks at the tokens, so it is done to deterministic nodes only.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Eagle:
         Length of the chain, or depth of the dynamic tree given by name; 4 by default. A fixed
         tree and a :class:`DynamicTree` bring their own depth.
     choose : {"top", "sampled"}, optional
-        How a fixed tree's siblings come about: the most likely tokens (one-hot laws, the
-        default), or draws without replacement (each law is the one used, its earlier siblings
-        excluded).
+        How a fixed tree's siblings come about: the most likely tokens (one-hot distributions, the
+        default), or draws without replacement (each distribution is the one used, its earlier
+        siblings excluded).
 
     Raises
     ------

@@ -10,7 +10,7 @@ import torch
 
 from specviz.core.contract import ROOT, Context, Draft, FloatArray
 from specviz.core.draws import Draws, Purpose
-from specviz.decoding.distributions import laws
+from specviz.decoding.distributions import distributions
 from specviz.drafters.topology import MOST_NODES, Topology
 from specviz.models.heads import EagleCache, EagleHead
 
@@ -55,7 +55,7 @@ class DynamicTree:
 
 
 class Growth:
-    """One round's draft as it grows: nodes, the laws they came from, the head's outputs.
+    """One round's draft as it grows: nodes, the distributions they came from, the head's outputs.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Growth:
     context : Context
         The text so far and the sampling settings.
     vocab_size : int
-        Width of the laws.
+        Width of the distributions.
     """
 
     def __init__(
@@ -80,7 +80,9 @@ class Growth:
         self.vocab_size = vocab_size
         self.tokens: list[int] = []
         self.parent: list[int] = []
-        self.used: dict[int, FloatArray] = {}  # node → the law it was drawn from; else one-hot
+        self.used: dict[
+            int, FloatArray
+        ] = {}  # node → the distribution it was drawn from; else one-hot
         self._outputs: dict[int, torch.Tensor] = {}  # node → (hidden,); ROOT: after the text
         self._entry: dict[int, int] = {}  # node → its place in the cache
         self._text = 0  # entries of the text
@@ -102,13 +104,16 @@ class Growth:
         self._outputs[ROOT] = self.head(x, positions, visible, self.cache)[-1]
         self._text = self.cache.length
 
-    def add(self, token: int, parent: int, law: FloatArray | None = None) -> int:
-        """Add a proposal, with the law it was drawn from unless it was chosen; return its index."""
+    def add(self, token: int, parent: int, distribution: FloatArray | None = None) -> int:
+        """Add a proposal, with the distribution it was drawn from unless it was chosen.
+
+        Return its index.
+        """
         node = len(self.tokens)
         self.tokens.append(token)
         self.parent.append(parent)
-        if law is not None:
-            self.used[node] = law
+        if distribution is not None:
+            self.used[node] = distribution
         return node
 
     def path(self, node: int) -> list[int]:
@@ -154,21 +159,23 @@ class Growth:
         paths = [[self.tokens[i] for i in self.path(node)] for node in nodes]
         return rows, [np.concatenate([text, np.array(p, dtype=np.int64)]) for p in paths]
 
-    def laws(self, nodes: list[int]) -> FloatArray:
+    def distributions(self, nodes: list[int]) -> FloatArray:
         """Return q after each node, ``(m, vocab)``, shaped by the sampling settings."""
         rows, histories = self.logits(nodes)
-        return laws(rows, self.context.sampling, histories)
+        return distributions(rows, self.context.sampling, histories)
 
     def confidences(self, nodes: list[int]) -> FloatArray:
         """Return what choices are ranked by after each node, ``(m, vocab)``.
 
-        The head's law without truncation, and at temperature 0 that of temperature 1: a one-hot
-        law would rank nothing.
+        The head's distribution without truncation, and at temperature 0 that of temperature 1: a
+        one-hot distribution would rank nothing.
         """
         sampling = self.context.sampling
         warm = 1.0 if sampling.greedy else sampling.temperature
         rows, histories = self.logits(nodes)
-        return laws(rows, replace(sampling, temperature=warm, top_k=0, top_p=1, min_p=0), histories)
+        return distributions(
+            rows, replace(sampling, temperature=warm, top_k=0, top_p=1, min_p=0), histories
+        )
 
     def draft(self) -> Draft:
         """Return the nodes as the target is to see them."""
@@ -189,7 +196,7 @@ def grow_chain(growth: Growth, depth: int, draws: Draws) -> None:
             return
         if node != ROOT:
             growth.expand([node])
-        q = growth.laws([node])[0]
+        q = growth.distributions([node])[0]
         if growth.context.sampling.greedy:
             node = growth.add(int(q.argmax()), node)
         else:
@@ -209,20 +216,20 @@ def grow_top(growth: Growth, tree: Topology) -> None:
 def grow_sampled(growth: Growth, tree: Topology, draws: Draws) -> None:
     """Fill a fixed tree by drawing siblings without replacement.
 
-    The law of a sibling is q without the tokens of its elder siblings, renormalised: what it was
-    in fact drawn from. A node exists unless that law has no mass left, which its own token has
-    no say in.
+    The distribution of a sibling is q without the tokens of its elder siblings, renormalised: what
+    it was in fact drawn from. A node exists unless that distribution has no mass left, which its
+    own token has no say in.
     """
     place = {ROOT: ROOT}
     start = len(growth.context.tokens)
     for above, node in _level_by_level(growth, tree, place):
-        left = growth.laws([node])[0]
+        left = growth.distributions([node])[0]
         position = start + len(growth.path(node))
         for child in tree.children(above):
-            law = left / left.sum()
-            token = draws.categorical(law, position, len(growth.tokens), Purpose.DRAFT)
-            place[child] = growth.add(token, node, law)
-            left = law.copy()
+            distribution = left / left.sum()
+            token = draws.categorical(distribution, position, len(growth.tokens), Purpose.DRAFT)
+            place[child] = growth.add(token, node, distribution)
+            left = distribution.copy()
             left[token] = 0.0
             if not left.sum() > 0:
                 break
@@ -242,10 +249,10 @@ def grow_dynamic(growth: Growth, tree: DynamicTree, depth: int) -> None:
             break
         growth.expand([node for node in chosen if node != ROOT])
         level = []
-        for node, law in zip(chosen, growth.confidences(chosen), strict=True):
-            for token in _most_likely(law, tree.branch):
+        for node, distribution in zip(chosen, growth.confidences(chosen), strict=True):
+            for token in _most_likely(distribution, tree.branch):
                 child = growth.add(token, node)
-                value[child] = value[node] * float(law[token])
+                value[child] = value[node] * float(distribution[token])
                 level.append(child)
     order = sorted(range(len(growth.tokens)), key=lambda n: (-value[n], n))
     kept = sorted(order[: tree.nodes])  # a parent is worth no less than its children, and earlier
@@ -265,7 +272,7 @@ def _level_by_level(growth: Growth, tree: Topology, place: dict[int, int]) -> An
             yield n, place[n]
 
 
-def _most_likely(law: FloatArray, count: int) -> list[int]:
+def _most_likely(distribution: FloatArray, count: int) -> list[int]:
     """Return the ``count`` most likely tokens, lowest id first among equals, none impossible."""
-    best = np.argsort(-law, kind="stable")[:count]
-    return [int(token) for token in best if law[token] > 0]
+    best = np.argsort(-distribution, kind="stable")[:count]
+    return [int(token) for token in best if distribution[token] > 0]

@@ -9,8 +9,8 @@ import numpy as np
 
 from specviz.core.contract import Context, Draft, IntArray, Target
 from specviz.core.draws import Draws, Purpose
-from specviz.decoding.distributions import laws
-from specviz.decoding.target import HFTarget
+from specviz.decoding.distributions import distributions
+from specviz.decoding.hf.target import HFTarget
 from specviz.drafters.draft_model import checked_gamma
 
 
@@ -78,7 +78,7 @@ class EarlyExit:
         self._target = target
 
     def propose(self, context: Context, draws: Draws) -> Draft:
-        """Draw up to gamma tokens one by one, each from the law q of the early exit."""
+        """Draw up to gamma tokens one by one, each from the distribution q of the early exit."""
         if self._target is None:
             raise RuntimeError("EarlyExit has not begun a text: call begin() first")
         target, text, greedy = self._target, context.tokens, context.sampling.greedy
@@ -86,7 +86,7 @@ class EarlyExit:
         for node in range(min(self._gamma, context.room)):
             # What went through these layers already is known to the target and not run again.
             logits = target.draft_step(text[target.length :], self.layer)  # (vocab,)
-            q = laws(logits[None], context.sampling, [text])[0]  # (vocab,)
+            q = distributions(logits[None], context.sampling, [text])[0]  # (vocab,)
             drawn = q.argmax() if greedy else draws.categorical(q, len(text), node, Purpose.DRAFT)
             tokens.append(int(drawn))
             used.append(q)

@@ -2,8 +2,9 @@
 
 "The draft has read the text already, so spare the target the reading." Where the two share a
 backbone that is exact (:mod:`specviz.drafters.early_exit`); between two models it is not: the
-target's law of the next token is then a law given other keys and values. The rounds look right,
-``trace.check()`` follows every decision, and the text still does not have the target's law.
+target's distribution of the next token is then a distribution given other keys and values. The
+rounds look right, ``trace.check()`` follows every decision, and the text still does not have the
+target's distribution.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from tqdm.auto import trange
 
 from specviz.core.contract import Context, Draft, IntArray, Target
 from specviz.core.draws import Draws, checked_seed, invert
-from specviz.decoding.cache import cache_argument, read_rows
-from specviz.decoding.target import HFTarget
+from specviz.decoding.hf.cache import cache_argument, read_rows
+from specviz.decoding.hf.target import HFTarget
 from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
 from specviz.models.projection import Projection, check_rotation, fit, flatten, shape_of, unflatten
 

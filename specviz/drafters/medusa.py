@@ -2,7 +2,7 @@
 
 Head i guesses the token i + 1 places after the state it reads, all from one state and so without
 knowing each other's choice. Their first few choices, combined by a fixed tree, are verified in
-one pass. Every choice is deterministic, so every node has a one-hot law.
+one pass. Every choice is deterministic, so every node has a one-hot distribution.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ class PromptLookup:
 
     The longest suffix counts, from ``max_ngram`` tokens down to ``min_ngram``; among its
     occurrences the most recent one that is followed by enough tokens. Where there is none the
-    round is an ordinary step of the target. Every proposal is a deterministic choice, so its law
-    q is one-hot and it is kept with probability p(x).
+    round is an ordinary step of the target. Every proposal is a deterministic choice, so its
+    distribution q is one-hot and it is kept with probability p(x).
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from specviz.core.contract import ROOT
-from specviz.decoding.cache import refuse
+from specviz.decoding.hf.cache import refuse
 
 Path = tuple[int, ...]
 

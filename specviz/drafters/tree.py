@@ -1,4 +1,7 @@
-"""A draft model's laws expanded to a tree: several candidates at each position, one target pass."""
+"""A draft model's distributions expanded to a tree: several candidates at each position.
+
+One target pass.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ import numpy as np
 
 from specviz.core.contract import ROOT, Context, Draft, FloatArray, IntArray, Target
 from specviz.core.draws import Draws, Purpose
-from specviz.decoding.cache import refuse
-from specviz.decoding.distributions import laws
-from specviz.decoding.target import open_session
+from specviz.decoding.distributions import distributions
+from specviz.decoding.hf.cache import refuse
+from specviz.decoding.hf.target import open_session
 
 KINDS = ("without_replacement", "with_replacement", "top_k")
 MOST_NODES = 512
@@ -20,10 +23,10 @@ MOST_NODES = 512
 class Tree:
     """Propose a tree: ``widths[d]`` candidates after every node of depth d.
 
-    Exact under ``rejection`` whatever the kind, because each node's q is the law it was drawn
-    from *given its earlier siblings*: without replacement that law has lost their tokens and is
-    renormalised; with replacement it is unchanged, and a token drawn twice is two nodes; the
-    ``top_k`` most likely tokens are deterministic choices with a one-hot q.
+    Exact under ``rejection`` whatever the kind, because each node's q is the distribution it was
+    drawn from *given its earlier siblings*: without replacement that distribution has lost their
+    tokens and is renormalised; with replacement it is unchanged, and a token drawn twice is two
+    nodes; the ``top_k`` most likely tokens are deterministic choices with a one-hot q.
 
     Parameters
     ----------
@@ -131,13 +134,15 @@ class Tree:
         for width in self.widths[: max(depth, 0)]:
             tree = _draft(tokens, parents, used, rows, vocab_size)
             position = len(text) + len(tree.path(level[0]))
-            laws_here = self._laws(context, tree, level)
+            distributions_here = self._distributions(context, tree, level)
             next_level = []
-            for parent, (logits, q) in zip(level, laws_here, strict=True):
-                for token, law in self._siblings(logits, q, width, draws, position, len(tokens)):
-                    rows.append(-1 if law is None else len(used))
-                    if law is not None:
-                        used.append(law)
+            for parent, (logits, q) in zip(level, distributions_here, strict=True):
+                for token, distribution in self._siblings(
+                    logits, q, width, draws, position, len(tokens)
+                ):
+                    rows.append(-1 if distribution is None else len(used))
+                    if distribution is not None:
+                        used.append(distribution)
                     if token not in context.stop_ids:
                         next_level.append(len(tokens))
                     tokens.append(token)
@@ -147,7 +152,7 @@ class Tree:
                 break
         return _draft(tokens, parents, used, rows, vocab_size)
 
-    def _laws(
+    def _distributions(
         self, context: Context, tree: Draft, level: list[int]
     ) -> list[tuple[FloatArray, FloatArray]]:
         """Return (logits, q) after each node of a level, from one pass of the draft model."""
@@ -156,13 +161,13 @@ class Tree:
         session.crop(len(text) - 1)  # so that the next pass has a pending token
         rows = [node + 1 for node in level]
         histories = [np.concatenate([text, tree.tokens[tree.path(node)]]) for node in level]
-        q = laws(logits[rows], context.sampling, histories, "draft")
+        q = distributions(logits[rows], context.sampling, histories, "draft")
         return list(zip(logits[rows], q, strict=True))
 
     def _siblings(
         self, logits: FloatArray, q: FloatArray, width: int, draws: Draws, position: int, node: int
     ) -> Iterator[tuple[int, FloatArray | None]]:
-        """Yield (token, law used) for each candidate; None for a deterministic choice."""
+        """Yield (token, distribution used) for each candidate; None for a deterministic choice."""
         if self.kind == "top_k":
             best = np.argsort(-logits, kind="stable")[:width]
             yield from ((int(token), None) for token in best if logits[token] > -np.inf)

@@ -15,10 +15,13 @@ from specviz.core.contract import FloatArray
 from specviz.figures._against_expected_data import AgainstData, against_data
 from specviz.figures.theme import FONT_POINTS, Palette, palette
 from specviz.figures.theme import size as size_of
-from specviz.lossless.law import Conditional, ConditionalLaw
-from specviz.lossless.sample import Sample, Words
-from specviz.lossless.seen import CELLS
-from specviz.lossless.tree import PrefixTree
+from specviz.lossless.report.table_summary import CELLS
+from specviz.lossless.statistics.conditional_distribution import (
+    Conditional,
+    ConditionalDistribution,
+)
+from specviz.lossless.statistics.prefix_tree import PrefixTree
+from specviz.lossless.statistics.sample import Sample, Words
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -31,7 +34,7 @@ NICE = (1.01, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20)
 @overload
 def against_expected(
     sample: Sample,
-    target: Conditional | ConditionalLaw | PrefixTree,
+    target: Conditional | ConditionalDistribution | PrefixTree,
     *,
     table: str | None = ...,
     words: Words | None = ...,
@@ -45,7 +48,7 @@ def against_expected(
 @overload
 def against_expected(
     sample: Sample,
-    target: Conditional | ConditionalLaw | PrefixTree,
+    target: Conditional | ConditionalDistribution | PrefixTree,
     *,
     table: str | None = ...,
     words: Words | None = ...,
@@ -57,7 +60,7 @@ def against_expected(
 ) -> go.Figure: ...
 def against_expected(
     sample: Sample,
-    target: Conditional | ConditionalLaw | PrefixTree,
+    target: Conditional | ConditionalDistribution | PrefixTree,
     *,
     table: str | None = None,
     words: Words | None = None,
@@ -74,7 +77,7 @@ def against_expected(
     ----------
     sample : Sample
         Emitted texts.
-    target : callable, ConditionalLaw or PrefixTree
+    target : callable, ConditionalDistribution or PrefixTree
         As in :func:`specviz.lossless.battery`.
     table : str, optional
         ``"position 1"``, ``"positions 0, 1"`` or ``"continuation"``: the battery's names. By

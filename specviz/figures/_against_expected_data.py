@@ -10,12 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specviz.core.contract import FloatArray
-from specviz.figures.visible import SPACE, split_gap
-from specviz.lossless.law import Conditional, ConditionalLaw
-from specviz.lossless.sample import Sample, Words
-from specviz.lossless.seen import CELLS, TableSeen, table_seen
-from specviz.lossless.tables import all_tables
-from specviz.lossless.tree import PrefixTree, grow, walk
+from specviz.figures.escaping import SPACE, split_gap
+from specviz.lossless.report.table_summary import CELLS, TableSeen, table_seen
+from specviz.lossless.statistics.conditional_distribution import (
+    Conditional,
+    ConditionalDistribution,
+)
+from specviz.lossless.statistics.prefix_tree import PrefixTree, grow, walk
+from specviz.lossless.statistics.sample import Sample, Words
+from specviz.lossless.statistics.tables import all_tables
 
 _ID = re.compile(r"⟨(\d+)⟩")
 _LONGEST = 24
@@ -75,7 +78,7 @@ class AgainstData:
 
 def against_data(
     sample: Sample,
-    target: Conditional | ConditionalLaw | PrefixTree,
+    target: Conditional | ConditionalDistribution | PrefixTree,
     *,
     table: str | None = None,
     words: Words | None = None,

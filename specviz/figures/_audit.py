@@ -9,9 +9,9 @@ import numpy as np
 from specviz.figures._audit_data import LEAST_P, AuditData, PValues, audit_data
 from specviz.figures.theme import FONT_POINTS, Palette, palette
 from specviz.figures.theme import size as size_of
-from specviz.lossless.audit_report import AuditReport
-from specviz.lossless.evidence import Evidence
-from specviz.lossless.report import BatteryReport
+from specviz.lossless.report.audit_report import AuditReport
+from specviz.lossless.report.battery_report import BatteryReport
+from specviz.lossless.report.evidence_over_texts import Evidence
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -55,7 +55,8 @@ def audit(
 
     On top a table of emitted tokens against what was expected, with intervals, under the total
     variation and what chance shows of it. Below every test's p-value with the line that Holm's
-    correction draws, and an e-process while the texts arrived, where the target's law is known.
+    correction draws, and an e-process while the texts arrived, where the target's distribution is
+    known.
 
     Parameters
     ----------

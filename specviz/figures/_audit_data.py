@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from specviz.core.contract import FloatArray
 from specviz.figures._against_expected_data import AgainstData, data_of
-from specviz.lossless.audit_report import AuditReport
-from specviz.lossless.evidence import Evidence
-from specviz.lossless.findings import Answer, Finding
-from specviz.lossless.report import BatteryReport
+from specviz.lossless.report.audit_report import AuditReport
+from specviz.lossless.report.battery_report import BatteryReport
+from specviz.lossless.report.evidence_over_texts import Evidence
+from specviz.lossless.statistics.findings import Answer, Finding
 
 LEAST_P = 1e-12
 """Smaller p-values are drawn at the edge."""
@@ -95,7 +95,9 @@ def battery_of(report: AuditReport | BatteryReport, prompt: int | None) -> Batte
     if not isinstance(report, AuditReport):
         raise TypeError(f"report must be what sv.audit returns, got {type(report).__name__}")
     if not report.reports:
-        raise ValueError("report is of a law that was computed: nothing was sampled to be drawn")
+        raise ValueError(
+            "report is of a distribution that was computed: nothing was sampled to be drawn"
+        )
     if prompt is None:
         return report.report
     if not 0 <= prompt < len(report.reports):

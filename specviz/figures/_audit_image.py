@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from specviz.figures._audit_data import AuditData, audit_data
 
 if TYPE_CHECKING:
-    from specviz.lossless.audit_report import AuditReport
+    from specviz.lossless.report.audit_report import AuditReport
 
 DPI = 110
 

@@ -16,8 +16,8 @@ import numpy as np
 from specviz.core.contract import FloatArray, IntArray
 from specviz.figures.theme import FONT_POINTS, Palette, palette
 from specviz.figures.theme import size as size_of
-from specviz.lossless.anytime import EProcess, peeking
-from specviz.lossless.pooling import pool_rare
+from specviz.lossless.statistics.eprocess import EProcess, peeking
+from specviz.lossless.statistics.pooling import pool_rare
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -76,7 +76,7 @@ class EvidenceData:
 @overload
 def evidence_over_samples(
     streams: Any,
-    law: Any,
+    distribution: Any,
     *,
     alpha: float = ...,
     every: int | None = ...,
@@ -88,7 +88,7 @@ def evidence_over_samples(
 @overload
 def evidence_over_samples(
     streams: Any,
-    law: Any,
+    distribution: Any,
     *,
     alpha: float = ...,
     every: int | None = ...,
@@ -98,7 +98,7 @@ def evidence_over_samples(
 ) -> go.Figure: ...
 def evidence_over_samples(
     streams: Any,
-    law: Any,
+    distribution: Any,
     *,
     alpha: float = 0.01,
     every: int | None = None,
@@ -107,15 +107,18 @@ def evidence_over_samples(
     size: str = "paper",
     dark: bool = False,
 ) -> Any:
-    """Draw the evidence against a law over samples, for one sampler or several side by side.
+    """Draw the evidence against a distribution over samples.
+
+    For one sampler or several side by side.
 
     Parameters
     ----------
     streams : array ``(samples,)``, or mapping of name to array
         Cells (tokens of one position, or numbers of whole texts) in the order drawn. A mapping,
         such as ``{"right": …, "broken": …}``, gives a panel per sampler.
-    law : array ``(cells,)``
-        The target's law of the cells. Rare ones are one cell for the p-value (:data:`SHARES`).
+    distribution : array ``(cells,)``
+        The target's distribution of the cells. Rare ones are one cell for the p-value
+        (:data:`SHARES`).
     alpha : float
         Level; the line is at 1/alpha.
     every : int, optional
@@ -136,8 +139,8 @@ def evidence_over_samples(
     Raises
     ------
     ValueError
-        If there is no stream, one has fewer samples than a look needs, a cell is outside the law,
-        or a setting is out of range.
+        If there is no stream, one has fewer samples than a look needs, a cell is outside the
+        distribution, or a setting is out of range.
 
     Examples
     --------
@@ -157,7 +160,7 @@ def evidence_over_samples(
     if not named:
         raise ValueError("streams is empty: name at least one sampler's samples")
     data = [
-        evidence_data(stream, law, alpha=alpha, every=every, name=str(name))
+        evidence_data(stream, distribution, alpha=alpha, every=every, name=str(name))
         for name, stream in named.items()
     ]
     colours, points = palette(dark), FONT_POINTS[size]
@@ -176,26 +179,26 @@ def evidence_over_samples(
 
 
 def evidence_data(
-    stream: Any, law: Any, *, alpha: float = 0.01, every: int | None = None, name: str = ""
+    stream: Any, distribution: Any, *, alpha: float = 0.01, every: int | None = None, name: str = ""
 ) -> EvidenceData:
     """Return what one panel of :func:`evidence_over_samples` draws."""
     cells = np.asarray(stream)
-    watch = EProcess(law, alpha=alpha)
+    watch = EProcess(distribution, alpha=alpha)
     step = max(1, len(cells) // LOOKS) if every is None else every
     if step < 1 or cells.ndim != 1 or len(cells) < step:
         raise ValueError(
             f"streams needs samples in one row, at least as many as every={step}, got shape "
             f"{cells.shape}"
         )
-    log_e = watch.update_log(cells)  # also refuses what is no cell of the law
-    every_pooling = [pool_rare(share * len(cells) * watch.law) for share in SHARES]
+    log_e = watch.update_log(cells)  # also refuses what is no cell of the distribution
+    every_pooling = [pool_rare(share * len(cells) * watch.distribution) for share in SHARES]
     pooling = next((one for one in every_pooling if one.cells > 1), None)
     if pooling is None:
         raise ValueError(
             f"streams has {len(cells):,} samples, too few for a p-value: in half of them at least "
-            f"two cells of the law must expect five"
+            f"two cells of the distribution must expect five"
         )
-    looks = peeking(pooling.label[cells], pooling.pool(watch.law), every=step)
+    looks = peeking(pooling.label[cells], pooling.pool(watch.distribution), every=step)
     return EvidenceData(
         name=name,
         n=looks.n,

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from specviz.core.contract import FloatArray
+from specviz.figures.escaping import SPACE, split_gap
 from specviz.figures.marks import MARKS
 from specviz.figures.theme import FONT_POINTS, Palette, palette
 from specviz.figures.theme import size as size_of
-from specviz.figures.visible import SPACE, split_gap
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
     from matplotlib.axes import Axes
 
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 TOKENS = 10
 """How many tokens have a row of their own; the others share one."""
@@ -126,7 +126,7 @@ def overlap_data(trace: Trace, round: int, node: int) -> OverlapData:
     Raises
     ------
     TypeError, ValueError
-        If there is no such round or node, or its laws were not recorded.
+        If there is no such round or node, or its distributions were not recorded.
     """
     for name, value in (("round", round), ("node", node)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
@@ -141,22 +141,25 @@ def overlap_data(trace: Trace, round: int, node: int) -> OverlapData:
             f"node must be within 0..{len(view.nodes) - 1} in round {round}, got {node!r}"
         )
     one = view.nodes[node]
-    p, q = one.laws.p, one.laws.q
+    p, q = one.distributions.p, one.distributions.q
     if not len(p) or not (np.all(np.isfinite(p)) and np.all(np.isfinite(q))):
-        raise ValueError(f"the laws of node {node} in round {round} were not recorded")
+        raise ValueError(f"the distributions of node {node} in round {round} were not recorded")
     order = np.argsort(-np.maximum(p, q), kind="stable")[:TOKENS]
-    (at,) = np.flatnonzero(one.laws.ids == one.token)[:1]
+    (at,) = np.flatnonzero(one.distributions.ids == one.token)[:1]
     if at not in order:
         order[-1] = at
     order = order[np.argsort(-p[order], kind="stable")]
     # what has no row of its own, listed or not, is one row; its overlap is known exactly
-    whole_p, whole_q = p.sum() + sum(one.laws.tail_p), q.sum() + sum(one.laws.tail_q)
+    whole_p, whole_q = (
+        p.sum() + sum(one.distributions.tail_p),
+        q.sum() + sum(one.distributions.tail_q),
+    )
     shared = np.minimum(p, q)[order]
     rest = [whole_p - p[order].sum(), whole_q - q[order].sum(), one.overlap - shared.sum()]
     rest = [max(0.0, float(value)) for value in rest]
     mark = MARKS[one.verdict]
     return OverlapData(
-        labels=[_label(one.laws.texts[i]) for i in order] + ["all others"],
+        labels=[_label(one.distributions.texts[i]) for i in order] + ["all others"],
         p=np.append(p[order], rest[0]),
         q=np.append(q[order], rest[1]),
         shared=np.append(shared, min(rest)),
@@ -185,14 +188,15 @@ def _matplotlib(
     rows = np.arange(len(data.labels))
     half = 0.3
 
-    # the overlap stands behind both bars; the bars are whole laws, their surplus is hatched
+    # the overlap stands behind both bars; the bars are whole distributions, their surplus is
+    # hatched
     ax.barh(rows, data.shared, 0.92, color=colours.accepted, alpha=0.28, linewidth=0)
-    for law, shift, colour, over, tint in (
+    for distribution, shift, colour, over, tint in (
         (data.p, -half / 2, colours.p, colours.p, colours.p_tint),
         (data.q, half / 2, colours.q, colours.rejected, colours.rejected_tint),
     ):
         ax.barh(rows + shift, data.shared, half, color=colour, edgecolor=colour, linewidth=0.8)
-        surplus = law - data.shared
+        surplus = distribution - data.shared
         ax.barh(
             rows + shift,
             surplus,

@@ -15,7 +15,7 @@ def draw(data: OverlapData, colours: Palette, points: float) -> go.Figure:
     rows = list(range(len(data.labels)))
     labels = [plotly_text(label) for label in data.labels]
     figure = go.Figure()
-    for name, law, surplus, fills in (
+    for name, distribution, surplus, fills in (
         ("target p", data.p, "residual: p above q", (colours.p, colours.p, colours.p_tint)),
         (
             "draft q",
@@ -27,7 +27,7 @@ def draw(data: OverlapData, colours: Palette, points: float) -> go.Figure:
         solid, line, tint = fills
         for part, base, width, pattern, edge, fill in (
             (f"{name}, shared", np.zeros(len(rows)), data.shared, "", solid, solid),
-            (surplus, data.shared, law - data.shared, "/", line, tint),
+            (surplus, data.shared, distribution - data.shared, "/", line, tint),
         ):
             figure.add_bar(
                 name=part,
@@ -36,7 +36,9 @@ def draw(data: OverlapData, colours: Palette, points: float) -> go.Figure:
                 base=base,
                 offsetgroup=name,
                 orientation="h",
-                customdata=[[label, value] for label, value in zip(labels, law, strict=True)],
+                customdata=[
+                    [label, value] for label, value in zip(labels, distribution, strict=True)
+                ],
                 hovertemplate=f"%{{customdata[0]}}<br>{name} = %{{customdata[1]:.4f}}<br>"
                 f"{part}: %{{x:.4f}}<extra></extra>",
                 marker={

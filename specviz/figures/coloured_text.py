@@ -11,14 +11,14 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from specviz.figures.escaping import visible
 from specviz.figures.marks import Chip, Gap, Line, in_words, lines, marks_of
 from specviz.figures.summary import duration, judging, seconds, summary
 from specviz.figures.terminal import ansi, plain
 from specviz.figures.theme import DARK, LIGHT, variables
-from specviz.figures.visible import visible
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 __all__ = ["ansi", "html", "plain", "summary"]
 

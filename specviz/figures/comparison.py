@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from specviz.figures.summary import duration, seconds
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 
 @dataclass(frozen=True)

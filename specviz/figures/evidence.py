@@ -5,15 +5,15 @@ from __future__ import annotations
 from html import escape
 from math import isnan
 
-from specviz.core.views import Closing, Node, Round
+from specviz.core.trace.views import Closing, Node, Round
+from specviz.figures.escaping import SPACE, split_gap
 from specviz.figures.marks import MARKS, Line, number
 from specviz.figures.summary import duration
-from specviz.figures.visible import SPACE, split_gap
 
 COLUMNS = {
     "token": "the proposed token",
-    "draft q": "its probability under the draft's law, as used",
-    "target p": "its probability under the target's law",
+    "draft q": "its probability under the draft's distribution, as used",
+    "target p": "its probability under the target's distribution",
     "p / q": "their ratio",
     "overlap": "sum of min(p, q) over all tokens: 1 − TV(p, q)",
     "kept with": "the acceptance probability that the rule gives",
@@ -27,9 +27,9 @@ BLOCK_MEANS = {
     "everything up to the last that passes is kept",
 }
 OUTCOMES = {
-    "plain": "from the target's law",
+    "plain": "from the target's distribution",
     "correction": "from what is left of p",
-    "bonus": "from the target's law",
+    "bonus": "from the target's distribution",
 }
 
 
@@ -115,10 +115,10 @@ def _verdict(name: str) -> str:
     return f'<td class="sv-v" data-verdict="{name}">{MARKS[name].glyph} {name}</td>'
 
 
-def _share(value: float, said: str, law: str) -> str:
+def _share(value: float, said: str, distribution: str) -> str:
     """Return a cell with a bar as long as the probability in it."""
     width = 0 if isnan(value) else 100 * min(1.0, max(0.0, value))
-    return f'<td>{said}<i class="sv-share sv-{law}" style="width:{width:.1f}%"></i></td>'
+    return f'<td>{said}<i class="sv-share sv-{distribution}" style="width:{width:.1f}%"></i></td>'
 
 
 def _ruler(node: Node) -> str:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from specviz.core.views import KINDS, VERDICTS, Closing, Node, Round
-from specviz.figures.visible import split_gap
+from specviz.core.trace.views import KINDS, VERDICTS, Closing, Node, Round
+from specviz.figures.escaping import split_gap
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 PLAIN_PER_LINE = 16
 """How many rounds without proposals, of one token each, share a line."""
@@ -154,7 +154,7 @@ def lines(trace: Trace, budget: int | None) -> Iterator[Line | Gap]:
 
     Examples
     --------
-    >>> from specviz.core.trace import Trace
+    >>> from specviz.core.trace.trace import Trace
     >>> list(lines(Trace({}, np.array([1])), budget=100))
     []
     """
@@ -211,24 +211,30 @@ def in_words(chip: Chip, how: str) -> str:
     name = chip.mark.name
     if isinstance(source, Closing):
         return f"{name}: {chip.mark.meaning}; it had probability {number(source.p)}"
-    laws = f"target p = {number(source.p)}, draft q = {number(source.q)}"
+    distributions = f"target p = {number(source.p)}, draft q = {number(source.q)}"
     if source.one_hot:
-        laws = f"target p = {number(source.p)}, the draft made no draw (q = 1)"
+        distributions = f"target p = {number(source.p)}, the draft made no draw (q = 1)"
     if name == "never examined":
-        return f"{name}: {chip.mark.meaning}; {laws}"
+        return f"{name}: {chip.mark.meaning}; {distributions}"
     ratio = "" if source.one_hot else f", p/q = {number(source.ratio)}"
     chance = f"kept with probability {number(source.acceptance)}"
     if how == "token":
-        return f"{name}: {laws}{ratio}; {chance}, by comparing it with the target's own token"
+        return (
+            f"{name}: {distributions}{ratio}; {chance}, by comparing it with the target's own token"
+        )
     if how == "p":
-        return f"{name}: {laws}{ratio}; the rule looks only at p: {_enough(source.accepted)}"
+        return (
+            f"{name}: {distributions}{ratio}; the rule looks only at p: {_enough(source.accepted)}"
+        )
     below = source.u < source.acceptance
     relation = "below that" if below else "not below that"
     if how == "block":
         chance = f"its own test passes with probability {number(source.acceptance)}"
         passed = "it passes" if below else "it does not pass"
         relation += f": {passed}; the last one that passes decides"
-    return f"{name}: {laws}{ratio}; {chance}, the draw u = {number(source.u)} is {relation}"
+    return (
+        f"{name}: {distributions}{ratio}; {chance}, the draw u = {number(source.u)} is {relation}"
+    )
 
 
 def _enough(accepted: bool) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specviz._version import __version__
+from specviz.figures.atomic_writing import PAGES, checked_target, write_by
 from specviz.figures.coloured_text import (
     legend_html,
     line_html,
@@ -24,14 +25,13 @@ from specviz.figures.coloured_text import (
     summary_html,
 )
 from specviz.figures.comparison import Comparison
+from specviz.figures.escaping import NEWLINE, visible
 from specviz.figures.evidence import evidence_html
 from specviz.figures.marks import Gap, Line, lines
 from specviz.figures.summary import judging
-from specviz.figures.visible import NEWLINE, visible
-from specviz.figures.written import PAGES, checked_target, write_by
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 SHOWN = 4_000
 """How many tokens a page shows at most, with their evidence: about 5 MB."""
@@ -140,7 +140,7 @@ def write_whole(where: Path, text: str) -> None:
 
 def checked(trace: Any, path: Any) -> Path:
     """Return where a page goes, or say in one sentence why it cannot go there."""
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
     if not isinstance(trace, Trace):
         raise TypeError(f"trace must be a Trace, got {type(trace).__name__}")
@@ -149,7 +149,7 @@ def checked(trace: Any, path: Any) -> Path:
 
 def against(trace: Trace, compare: Any) -> Comparison | None:
     """Return what ``compare=`` stands for: times given, times two traces recorded, or nothing."""
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
     if compare is None or isinstance(compare, Comparison):
         return compare

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from specviz.core.measures import Value, show
 from specviz.core.rules import RULES
-from specviz.figures.visible import visible
+from specviz.core.trace.measures import Value, show
+from specviz.figures.escaping import visible
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 
 def summary(trace: Trace) -> list[tuple[str, str]]:
@@ -47,11 +47,11 @@ def summary(trace: Trace) -> list[tuple[str, str]]:
 
 
 def rule_label(trace: Trace) -> str:
-    """Return the rule's name, and whether the text still has the target's law.
+    """Return the rule's name, and whether the text still has the target's distribution.
 
     Examples
     --------
-    >>> from specviz.core.trace import Trace
+    >>> from specviz.core.trace.trace import Trace
     >>> rule_label(Trace({"rule": "rejection"}, [1]))
     'rejection (lossless)'
     """
@@ -61,7 +61,9 @@ def rule_label(trace: Trace) -> str:
     rule = RULES.get(name)
     if rule is None:
         return f"{visible(name)} (not known to this version)"
-    return f"{name} ({'lossless' if rule.lossless else 'lossy: not the law of the target'})"
+    return (
+        f"{name} ({'lossless' if rule.lossless else 'lossy: not the distribution of the target'})"
+    )
 
 
 def judged_by_u(trace: Trace) -> bool:
@@ -78,7 +80,7 @@ def judging(trace: Trace) -> str:
 
     Examples
     --------
-    >>> from specviz.core.trace import Trace
+    >>> from specviz.core.trace.trace import Trace
     >>> [judging(Trace({"rule": rule}, [1])) for rule in ("rejection", "block", "typical", "match")]
     ['u', 'block', 'p', 'token']
     """

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from specviz.core.views import Round
+from specviz.core.trace.views import Round
+from specviz.figures.escaping import columns, plain_ascii, visible
 from specviz.figures.marks import Chip, Gap, Line, chips, lines, marks_of
 from specviz.figures.summary import summary
-from specviz.figures.visible import columns, plain_ascii, visible
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 SHOWN = 4_000
 """How many tokens ``print(trace)`` shows at most."""

@@ -1,46 +1,50 @@
-"""Is the output law exactly the target's? By enumeration where possible, by tests where not.
+"""Is the output distribution exactly the target's? By enumeration where possible.
 
-A statistical test never shows that two laws are equal: a report says what would have been caught.
+By tests where not.
+
+A statistical test never shows that two distributions are equal: a report says what would have been
+caught.
 """
 
-from specviz.lossless import adapters, anytime, faults
-from specviz.lossless.anytime import EProcess, peeking
-from specviz.lossless.audit_report import AuditReport
-from specviz.lossless.auditing import audit
-from specviz.lossless.difference import Difference, first_difference
-from specviz.lossless.distance import Distance
-from specviz.lossless.evidence import Evidence
-from specviz.lossless.exact import (
-    Law,
-    enumerate_law,
+from specviz.lossless import faults
+from specviz.lossless.audit import adapters
+from specviz.lossless.audit.difference import Difference, first_difference
+from specviz.lossless.audit.gathering import AuditError
+from specviz.lossless.audit.recorded_texts import Recorded, read_jsonl, write_jsonl
+from specviz.lossless.audit.two_sample import two_sample
+from specviz.lossless.audit.verifier import VerifierError, audit_verifier
+from specviz.lossless.exact.enumerate import (
+    Distribution,
+    enumerate_distribution,
     outcomes,
-    target_law,
+    target_distribution,
     total_variation,
 )
-from specviz.lossless.findings import Answer, Finding
-from specviz.lossless.gathering import AuditError
-from specviz.lossless.identity import Identity, identity
-from specviz.lossless.law import ConditionalLaw
-from specviz.lossless.long_texts import battery_of_scores
-from specviz.lossless.one_sample import battery
-from specviz.lossless.power import (
+from specviz.lossless.exact.identity import Identity, identity
+from specviz.lossless.report.audit_report import AuditReport
+from specviz.lossless.report.battery_report import BatteryReport, Detectable, Impossible, Verdict
+from specviz.lossless.report.evidence_over_texts import Evidence
+from specviz.lossless.report.table_summary import TableSeen
+from specviz.lossless.statistics import eprocess as anytime
+from specviz.lossless.statistics.conditional_distribution import ConditionalDistribution
+from specviz.lossless.statistics.distance import Distance
+from specviz.lossless.statistics.eprocess import EProcess, peeking
+from specviz.lossless.statistics.findings import Answer, Finding
+from specviz.lossless.statistics.independence import Independence
+from specviz.lossless.statistics.long_texts import battery_of_scores
+from specviz.lossless.statistics.one_sample import battery
+from specviz.lossless.statistics.power import (
     TablePower,
     detectable_tv,
     noise_floor,
     power_against,
     samples_for_tv,
 )
-from specviz.lossless.preflight import Independence
-from specviz.lossless.recorded import Recorded, read_jsonl, write_jsonl
-from specviz.lossless.reference import two_sample
-from specviz.lossless.report import BatteryReport, Detectable, Impossible, Verdict
-from specviz.lossless.sample import END, Sample
-from specviz.lossless.scores import Scores, score_tokens
-from specviz.lossless.seen import TableSeen
-from specviz.lossless.streams import Cells, cells_of_position, cells_of_texts
-from specviz.lossless.tree import PrefixTree, grow
-from specviz.lossless.verifier import VerifierError, audit_verifier
-from specviz.lossless.witness import Witness
+from specviz.lossless.statistics.prefix_tree import PrefixTree, grow
+from specviz.lossless.statistics.sample import END, Sample
+from specviz.lossless.statistics.scores import Scores, score_tokens
+from specviz.lossless.statistics.streams import Cells, cells_of_position, cells_of_texts
+from specviz.lossless.statistics.witness import Witness
 
 __all__ = [
     "END",
@@ -49,17 +53,17 @@ __all__ = [
     "AuditReport",
     "BatteryReport",
     "Cells",
-    "ConditionalLaw",
+    "ConditionalDistribution",
     "Detectable",
     "Difference",
     "Distance",
+    "Distribution",
     "EProcess",
     "Evidence",
     "Finding",
     "Identity",
     "Impossible",
     "Independence",
-    "Law",
     "PrefixTree",
     "Recorded",
     "Sample",
@@ -71,14 +75,13 @@ __all__ = [
     "Witness",
     "adapters",
     "anytime",
-    "audit",
     "audit_verifier",
     "battery",
     "battery_of_scores",
     "cells_of_position",
     "cells_of_texts",
     "detectable_tv",
-    "enumerate_law",
+    "enumerate_distribution",
     "faults",
     "first_difference",
     "grow",
@@ -90,7 +93,7 @@ __all__ = [
     "read_jsonl",
     "samples_for_tv",
     "score_tokens",
-    "target_law",
+    "target_distribution",
     "total_variation",
     "two_sample",
     "write_jsonl",

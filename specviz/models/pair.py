@@ -22,9 +22,10 @@ class Pair:
     Parameters
     ----------
     target : Hugging Face causal LM, Model, or tabular model
-        The model whose law p the text must follow. Put in eval mode.
+        The model whose distribution p the text must follow. Put in eval mode.
     draft : likewise, optional
-        The smaller model that proposes with law q; None for drafters that need no second model.
+        The smaller model that proposes with distribution q; None for drafters that need no second
+        model.
     tokenizer : Hugging Face tokenizer, optional
         The target's. Without it prompts are token ids and a token shows as ``⟨id⟩``.
     draft_tokenizer : Hugging Face tokenizer, optional
@@ -80,7 +81,7 @@ class Pair:
 
     @property
     def vocab_size(self) -> int:
-        """Width of the target's law p: the rows of its output embedding."""
+        """Width of the target's distribution p: the rows of its output embedding."""
         return int(self.target.vocab_size)
 
     def encode(

@@ -1,7 +1,7 @@
 """A linear map from one model's keys and values to another's, fitted by least squares.
 
 It is made to be looked at, not to be relied on: a target that reads projected keys and values no
-longer has its own law (:class:`specviz.drafters.kv_projection.KVProjection`).
+longer has its own distribution (:class:`specviz.drafters.kv_projection.KVProjection`).
 """
 
 from __future__ import annotations

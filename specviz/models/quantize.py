@@ -84,7 +84,7 @@ def quantize(
         A Hugging Face model (:func:`specviz.load`, :func:`specviz.models.model.as_model`).
     bits : int
         8, 4 or 2. Codes of fewer than 8 bits are kept in int8 too: they show what the rounding
-        does to the law, not what it could save.
+        does to the distribution, not what it could save.
     head : bool
         Whether the output head is rounded.
     embeddings : bool

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 UNION, ALTERNATIVES = 8, 8
-"""How many tokens of p and q side by side, and of a closing law, are shown at most."""
+"""How many tokens of p and q side by side, and of a closing distribution, are shown at most."""
 RESIDUAL = 6
 NONE = 65_535
 MOST_STRINGS = NONE
@@ -84,9 +84,10 @@ def round_columns(trace: Trace, ids: NDArray[np.int64]) -> Columns:
         ("entropy", rounds["closing_entropy"]),
     ):
         out[f"closing_{name}"] = (values.astype("<f4"), "f4", "")
-    out["law"] = (_index(rounds["closing_ids"][:, :k], ids), "u2", "")
-    out["law_p"] = (_root(rounds["closing_top"][:, :k]), "u2", "sqrt")
-    out["law_lo"] = (_root(rounds["closing_cdf"][:, :k] / mass[:, None], linear=True), "u2",
+    out["distribution"] = (_index(rounds["closing_ids"][:, :k], ids), "u2", "")
+    out["distribution_p"] = (_root(rounds["closing_top"][:, :k]), "u2", "sqrt")
+    out["distribution_lo"] = (
+        _root(rounds["closing_cdf"][:, :k] / mass[:, None], linear=True), "u2",
                      "linear")  # fmt: skip
     for cache in ("target_before", "target_verified", "target_after"):
         out[cache] = (rounds[cache], "i4", "")
@@ -112,8 +113,8 @@ def _union(nodes: Any) -> dict[str, Array]:
     ids, p, q = sort(np.where(known, ids, -1)), sort(p), sort(q)
     above = p[:, UNION:] > q[:, UNION:]
     tails = {}
-    for name, law in (("p", p), ("q", q)):
-        rest = law[:, UNION:]
+    for name, distribution in (("p", p), ("q", q)):
+        rest = distribution[:, UNION:]
         tails[f"tail_{name}"] = np.stack(
             [
                 np.nan_to_num(nodes[f"tail_{name}_above"]) + (rest * above).sum(axis=1),

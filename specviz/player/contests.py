@@ -121,7 +121,7 @@ def _race(
 
 def top_two(run: Run, table: str, row: int) -> Contest:
     """Return the target's two most likely tokens, and the proposal."""
-    name, columns = ("top", run.node) if table == "node" else ("law", run.round)
+    name, columns = ("top", run.node) if table == "node" else ("distribution", run.round)
     x = int(run.node["token"][row]) if table == "node" else NONE
     listed = zip(columns[name][row], columns[f"{name}_p"][row], strict=True)
     every = [(int(token), float(p)) for token, p in listed if token != NONE and p > 0]

@@ -7,7 +7,7 @@ from typing import Any
 import traitlets
 
 from specviz.player.assets import LAB
-from specviz.player.editor_settings import FAULTS, checked_law, editor_values
+from specviz.player.editor_settings import FAULTS, checked_distribution, editor_values
 from specviz.player.widget import Widget, replace_in_cell
 
 
@@ -31,9 +31,9 @@ class Editor(Widget):
         super().__init__(**values)
 
     @traitlets.validate("p", "q")
-    def _law(self, proposal: Any) -> Any:
+    def _distribution(self, proposal: Any) -> Any:
         value = proposal["value"]
-        return checked_law(proposal["trait"].name, value) if value else value
+        return checked_distribution(proposal["trait"].name, value) if value else value
 
     @traitlets.validate("fault")
     def _fault(self, proposal: Any) -> Any:
@@ -45,14 +45,14 @@ class Editor(Widget):
         return name
 
     def plain_text(self) -> str:
-        """Return the two laws as a table, with what they share."""
-        from specviz.figures._laws_of_one_position import table
+        """Return the two distributions as a table, with what they share."""
+        from specviz.figures._distributions_of_one_position import table
 
         return table(self.words, self.p, self.q)
 
     def picture(self) -> bytes | None:
-        """Return a PNG of the two laws."""
-        from specviz.figures._laws_of_one_position import png
+        """Return a PNG of the two distributions."""
+        from specviz.figures._distributions_of_one_position import png
 
         return png(self.words, self.p, self.q) if self.words else None
 
@@ -78,7 +78,7 @@ def one_position(
     Parameters
     ----------
     p, q : array ``(tokens,)``, optional
-        Laws of target and draft over 2 to 12 tokens; by default a preset's.
+        Distributions of target and draft over 2 to 12 tokens; by default a preset's.
     labels : sequence of str, optional
         What the tokens are called.
     preset : str, optional
@@ -102,7 +102,7 @@ def one_position(
     Raises
     ------
     TypeError, ValueError
-        If a law is none, or an argument is unknown, in one sentence.
+        If a distribution is none, or an argument is unknown, in one sentence.
 
     Examples
     --------

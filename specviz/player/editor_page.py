@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from specviz._version import __version__
+from specviz.figures.atomic_writing import PAGES, checked_target
+from specviz.figures.escaping import visible
 from specviz.figures.page import write_whole
-from specviz.figures.visible import visible
-from specviz.figures.written import PAGES, checked_target
 from specviz.player.assets import LAB_PAGE
 from specviz.player.editor_settings import editor_values
 from specviz.player.page import _PAGE_STYLE, code, embedded, policy
-from specviz.player.without_script import law_without_script
+from specviz.player.without_script import distribution_without_script
 
 _TITLE = "Speculative decoding at one position"
 
@@ -52,7 +52,7 @@ def one_position_html(
     Raises
     ------
     TypeError, ValueError
-        If a law is none, or an argument is unknown, in one sentence.
+        If a distribution is none, or an argument is unknown, in one sentence.
     FileNotFoundError, IsADirectoryError
         If the folder of ``path`` does not exist, or ``path`` is a folder.
 
@@ -91,5 +91,5 @@ def lab_page(values: dict[str, Any], title: str, twin: str) -> str:
 
 def _twin(values: dict[str, Any]) -> str:
     if values["words"]:
-        return law_without_script(values["words"], values["p"], values["q"])
+        return distribution_without_script(values["words"], values["p"], values["q"])
     return "<p>This page needs scripts: it is an editor, and what it draws is drawn in it.</p>"

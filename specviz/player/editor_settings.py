@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from specviz.core.draws import checked_seed
-from specviz.figures.visible import visible
+from specviz.figures.escaping import visible
 from specviz.player.options import checked_options
 
 FEWEST, MOST = 2, 12
-"""How many tokens a law may have: as many as bars can be told apart."""
+"""How many tokens a distribution may have: as many as bars can be told apart."""
 
 PRESETS = (
     "fox", "worked", "close", "identical", "disjoint", "peaked", "flat", "one_hot_draft",
@@ -24,7 +24,7 @@ FAULTS = (
     "same_u_twice", "resample_from_p", "residual_absolute_difference", "residual_not_scaled",
     "p_without_the_rejected_token", "correction_from_the_draft", "greedy_draft_soft_q",
     "q_before_top_k", "q_before_temperature", "uniform_q", "sure_proposals_only",
-    "siblings_deduplicated", "siblings_by_confidence", "siblings_one_law",
+    "siblings_deduplicated", "siblings_by_confidence", "siblings_one_distribution",
 )  # fmt: skip
 """Names that the script knows; a test holds both lists together."""
 
@@ -33,11 +33,11 @@ FOX: dict[str, Any] = {
     "p": [0.4, 0.1, 0.3, 0.15, 0.05],
     "q": [0.3, 0.2, 0.1, 0.15, 0.25],
 }
-"""The laws of the first preset."""
+"""The distributions of the first preset."""
 
 
-def checked_law(name: str, law: Any) -> list[float]:
-    """Return a law that sums to 1.
+def checked_distribution(name: str, distribution: Any) -> list[float]:
+    """Return a distribution that sums to 1.
 
     Raises
     ------
@@ -46,14 +46,14 @@ def checked_law(name: str, law: Any) -> list[float]:
 
     Examples
     --------
-    >>> checked_law("p", [0.5, 0.25, 0.25])
+    >>> checked_distribution("p", [0.5, 0.25, 0.25])
     [0.5, 0.25, 0.25]
     """
     try:
-        values = np.asarray(law, dtype=np.float64)
+        values = np.asarray(distribution, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name} must be a list of probabilities, got {type(law).__name__}"
+            f"{name} must be a list of probabilities, got {type(distribution).__name__}"
         ) from None
     if values.ndim != 1 or not FEWEST <= len(values) <= MOST:
         raise ValueError(
@@ -127,12 +127,13 @@ def editor_values(
         raise ValueError("preset must be left out where p and q are given")
     values: dict[str, Any] = {"words": [], "p": [], "q": []}
     if p is not None:
-        laws = {"p": checked_law("p", p), "q": checked_law("q", q)}
-        if len(laws["p"]) != len(laws["q"]):
+        distributions = {"p": checked_distribution("p", p), "q": checked_distribution("q", q)}
+        if len(distributions["p"]) != len(distributions["q"]):
             raise ValueError(
-                f"p and q must have one length, got {len(laws['p'])} and {len(laws['q'])}"
+                f"p and q must have one length, got {len(distributions['p'])} and "
+                f"{len(distributions['q'])}"
             )
-        values |= laws | {"words": checked_words(labels, len(laws["p"]))}
+        values |= distributions | {"words": checked_words(labels, len(distributions["p"]))}
     elif labels is not None:
         raise ValueError("labels must come with p and q")
     elif preset in (None, "fox"):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from specviz.figures.written import checked_target, write_by
+from specviz.figures.atomic_writing import checked_target, write_by
 from specviz.player.frames import Frame, frame_at
 from specviz.player.options import checked_flag, checked_trace
 from specviz.player.picture.colours import reduced
@@ -28,7 +28,7 @@ from specviz.player.still import THEMES, checked_theme, checked_views
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 SUFFIXES = (".gif", ".mp4")
 MOST_STEPS = 1_000

@@ -33,7 +33,7 @@ def chance(run: Run) -> str:
 def about_to(run: Run, proposed: bool) -> str:
     """Return what follows the target's pass."""
     if not proposed:
-        return "Next, the target draws a token from its own law."
+        return "Next, the target draws a token from its own distribution."
     if run.header["rule"] == "block":
         return (
             "Next, every proposal gets a uniform draw u and passes if u falls below its h: "

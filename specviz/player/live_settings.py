@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from specviz.core.rules import RULES
-from specviz.figures.visible import visible
+from specviz.figures.escaping import visible
 
 NAMES = ("prompt", "gamma", "temperature", "drafter", "rule", "seed", "max_new_tokens")
 MOST_GAMMA = 12

@@ -31,7 +31,7 @@ from specviz.player.projection import pack, project
 from specviz.player.widget import Widget, picture_of
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 EVERY = 0.2
 """Seconds between two messages to the front end, at least."""

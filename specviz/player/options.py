@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from specviz.figures.comparison import Comparison
-from specviz.figures.visible import visible
+from specviz.figures.escaping import visible
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 VIEWS = ("text", "phase", "bars", "draw", "caches", "lanes", "measures", "tree")
 THEMES = ("auto", "light", "dark")
@@ -24,7 +24,7 @@ def checked_trace(trace: Any, name: str = "trace") -> Trace:
     TypeError
         If it is something else.
     """
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
     if not isinstance(trace, Trace):
         raise TypeError(f"{name} must be a Trace, got {type(trace).__name__}")

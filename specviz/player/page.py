@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from specviz._version import __version__
 from specviz.figures.comparison import Comparison
+from specviz.figures.escaping import visible
 from specviz.figures.page import (
     against,
     checked,
@@ -22,7 +23,6 @@ from specviz.figures.page import (
     subtitle,
     write_whole,
 )
-from specviz.figures.visible import visible
 from specviz.player.assets import PAGE_ENTRY, loader, packed, script
 from specviz.player.options import baseline_of, checked_options, checked_tree
 from specviz.player.projection import pack, project
@@ -30,7 +30,7 @@ from specviz.player.run import indexed
 from specviz.player.without_script import described, player_without_script
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 HEIGHTS = {
     "text": 130, "phase": 170, "bars": 330, "draw": 270, "caches": 170, "lanes": 170,

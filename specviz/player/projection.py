@@ -31,12 +31,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from specviz.figures.escaping import EMPTY, split_gap, visible
 from specviz.figures.summary import judged_by_u, rule_label, times_note
-from specviz.figures.visible import EMPTY, split_gap, visible
 from specviz.player.columns import Columns, node_columns, round_columns
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 MAGIC = b"SVP1"
 VERSION = 1
@@ -75,7 +75,7 @@ def project(trace: Trace, baseline: Mapping[str, Any] | None = None) -> Projecti
 
     Examples
     --------
-    >>> from specviz.core.trace import Trace
+    >>> from specviz.core.trace.trace import Trace
     >>> project(Trace({"rule": "rejection"}, [1])).header["rounds"]
     0
     """
@@ -131,7 +131,7 @@ def label(trace: Trace) -> str:
 
     Examples
     --------
-    >>> from specviz.core.trace import Trace
+    >>> from specviz.core.trace.trace import Trace
     >>> label(Trace({"rule": "match", "drafter": {"name": "draft_model"}}, [1]))
     'draft model, match'
     """

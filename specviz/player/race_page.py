@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from specviz.figures.escaping import visible
 from specviz.figures.summary import times_note
-from specviz.figures.visible import visible
 from specviz.player.options import checked_options
 from specviz.player.page import compressed, document, embedded
 from specviz.player.projection import label, pack, project
 from specviz.player.without_script import race_without_script
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 LONGEST_HEADING = 56
 """Letters of the names in a heading: those that fit; all of them stand in the lanes."""
@@ -69,7 +69,7 @@ def named_race(runs: Sequence[Trace]) -> str:
 
     Examples
     --------
-    >>> from specviz.core.trace import Trace
+    >>> from specviz.core.trace.trace import Trace
     >>> named_race([Trace({"rule": "match", "drafter": "eagle"}, [1])] * 2)
     'Race: eagle, match'
     """

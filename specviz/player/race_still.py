@@ -14,7 +14,7 @@ from specviz.player.projection import label
 from specviz.player.still import THEMES, pixels
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 WIDTH = 1000.0
 """Of the picture, in pixels."""

@@ -18,7 +18,7 @@ from specviz.player.columns import NONE, Columns
 from specviz.player.projection import Projection, project
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 Array = NDArray[Any]
 ACCEPTED, REJECTED = 1, 2
@@ -99,7 +99,7 @@ def run_of(trace: Trace, baseline: Mapping[str, Any] | None = None) -> Run:
 
     Examples
     --------
-    >>> from specviz.core.trace import Trace
+    >>> from specviz.core.trace.trace import Trace
     >>> run_of(Trace({"rule": "rejection"}, [1])).steps
     0
     """

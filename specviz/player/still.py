@@ -14,8 +14,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from specviz.figures.atomic_writing import checked_target, write_by
 from specviz.figures.theme import DARK, LIGHT
-from specviz.figures.written import checked_target, write_by
 from specviz.player.frames import Frame, frame_at
 from specviz.player.options import VIEWS, checked_trace
 from specviz.player.picture.layout import fitted_to, pictured
@@ -25,7 +25,7 @@ from specviz.player.run import Run, run_of
 from specviz.player.words import spoken
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 DRAWABLE = (*VIEWS, "caption")
 SLIDE = (1280, 720)

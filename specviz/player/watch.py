@@ -18,7 +18,7 @@ LIMIT, LARGEST = 20_000, 1_000_000
 def watch(
     sampler: Any = None,
     *,
-    law: Any = None,
+    distribution: Any = None,
     labels: Sequence[str] | None = None,
     length: int = 1,
     gamma: int | None = None,
@@ -32,7 +32,9 @@ def watch(
     height: int | None = None,
     title: str | None = None,
 ) -> Watch:
-    """Watch samples arrive: observed against expected, and the evidence against the target's law.
+    """Watch samples arrive: observed against expected.
+
+    And the evidence against the target's distribution.
 
     The verdict is that of an e-process, which may be looked at after every sample
     (:class:`specviz.lossless.EProcess`); beside it a p-value wanders that is looked at again and
@@ -43,8 +45,8 @@ def watch(
     sampler : TabularPair, callable or mapping, optional
         A target and a draft as tables, drawn from by this package's own loop, right or with a
         planted fault; or a function ``(n, seed)`` → ``(n,)`` cells, or several by name, with
-        ``law``. By default a pair of five tokens.
-    law : array ``(cells,)``, optional
+        ``distribution``. By default a pair of five tokens.
+    distribution : array ``(cells,)``, optional
         With functions: the target's probability of each cell.
     labels : sequence of str, optional
         With functions: what the cells are called.
@@ -84,7 +86,7 @@ def watch(
     >>> live = watch(fault="always_accept")
     >>> live.draw(1000)
     >>> print(live.plain_text().splitlines()[0])
-    EVIDENCE AGAINST THE TARGET'S LAW
+    EVIDENCE AGAINST THE TARGET'S DISTRIBUTION
     >>> live.close()
     """
     options = checked_options(theme=theme, height=height, title=title)
@@ -102,17 +104,18 @@ def watch(
         raise ValueError(f"limit must be between 100 and {LARGEST:,} samples, got {limit}")
     if callable(sampler) or isinstance(sampler, Mapping):
         given = sampler if isinstance(sampler, Mapping) else {"your sampler": sampler}
-        choice = of_functions(given, law, labels, seed)
+        choice = of_functions(given, distribution, labels, seed)
     else:
-        if law is not None or labels is not None:
-            raise ValueError("law and labels are for functions: a pair brings its own")
+        if distribution is not None or labels is not None:
+            raise ValueError("distribution and labels are for functions: a pair brings its own")
         pair = fox_pair() if sampler is None else sampler
         choice = of_pair(pair, length=length, gamma=gamma, faults=faults, seed=seed)
     first = choice.samplers[0] if fault is None else choice.named(fault, "fault")
     options |= {
-        "law": choice.law, "cells": choice.cells, "alpha": alpha, "limit": limit,
+        "distribution": choice.distribution, "cells": choice.cells, "alpha": alpha, "limit": limit,
         "looks": looks_up_to(limit), "rates": list(RATES), "sampler": first.name,
-        "samplers": [one.told(choice.law) for one in choice.samplers], "from": choice.came_from,
+        "samplers": [one.told(choice.distribution) for one in choice.samplers],
+        "from": choice.came_from,
     }  # fmt: skip
     made = Watch(choice, options, alpha, rate)
     replace_in_cell(made)

@@ -14,8 +14,8 @@ import numpy as np
 from scipy import stats
 
 from specviz.core.contract import FloatArray, IntArray
-from specviz.lossless.anytime import EProcess
-from specviz.lossless.pooling import LEAST, pool_rare
+from specviz.lossless.statistics.eprocess import EProcess
+from specviz.lossless.statistics.pooling import LEAST, pool_rare
 
 SHARE = 0.2
 """Cells that expect fewer than five in this share of the longest run are one for the p-value."""
@@ -41,23 +41,23 @@ def looks_up_to(limit: int, first: int = FIRST, growth: float = GROWTH) -> list[
 
 
 class WatchedRun:
-    """Samples of one sampler against the target's law, looked at as they come.
+    """Samples of one sampler against the target's distribution, looked at as they come.
 
     Parameters
     ----------
-    law : array ``(cells,)``
-        The target's law.
+    distribution : array ``(cells,)``
+        The target's distribution.
     alpha : float
         Level of the alarm.
     looks : sequence of int
         After how many samples the p-value is looked at; the last is the longest run.
     """
 
-    def __init__(self, law: Any, alpha: float, looks: Sequence[int]) -> None:
-        self.watch = EProcess(law, alpha=alpha)
+    def __init__(self, distribution: Any, alpha: float, looks: Sequence[int]) -> None:
+        self.watch = EProcess(distribution, alpha=alpha)
         self.alpha, self.looks, self.limit = alpha, list(looks), looks[-1]
-        self._pooling = pool_rare(SHARE * self.limit * self.watch.law)
-        self._law = self._pooling.pool(self.watch.law)
+        self._pooling = pool_rare(SHARE * self.limit * self.watch.distribution)
+        self._distribution = self._pooling.pool(self.watch.distribution)
         self._parts: list[IntArray] = []
         self.e: list[int] = []
         self.p: list[int | None] = []
@@ -71,9 +71,9 @@ class WatchedRun:
         return self.watch.n
 
     @property
-    def law(self) -> FloatArray:
-        """The target's law ``(cells,)``."""
-        return self.watch.law
+    def distribution(self) -> FloatArray:
+        """The target's distribution ``(cells,)``."""
+        return self.watch.distribution
 
     @property
     def cells(self) -> IntArray:
@@ -91,7 +91,7 @@ class WatchedRun:
         Raises
         ------
         ValueError
-            If a cell is outside the law, or there are more than the run may have.
+            If a cell is outside the distribution, or there are more than the run may have.
         """
         rest = np.asarray(cells)
         if self.n + len(rest) > self.limit:
@@ -112,7 +112,7 @@ class WatchedRun:
 
     def _p_value(self) -> float | None:
         """Return Pearson's p-value, valid if this were the only look; None while not testable."""
-        expected = self.n * self._law
+        expected = self.n * self._distribution
         if len(expected) < 2 or expected.min() < LEAST:
             return None
         seen = self._pooling.pool(self.watch.counts)

@@ -13,7 +13,7 @@ import numpy as np
 from specviz.core.contract import IntArray, Sampling
 from specviz.core.draws import SEED_LIMIT
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.figures.visible import visible
+from specviz.figures.escaping import visible
 
 MOST_CELLS = 24
 """So many bars can be told apart."""
@@ -37,8 +37,8 @@ class Watched:
         (n, run, first) → ``(n,)`` cells.
     wrong : str
         What is done wrong, in a sentence.
-    law : list of float, optional
-        Its exact law ``(cells,)``, where it is known.
+    distribution : list of float, optional
+        Its exact distribution ``(cells,)``, where it is known.
     right : bool
         Whether it is the right decoder.
     """
@@ -47,14 +47,19 @@ class Watched:
     label: str
     draw: DrawCells = field(repr=False)
     wrong: str = ""
-    law: list[float] | None = None
+    distribution: list[float] | None = None
     right: bool = False
 
     def told(self, target: Sequence[float]) -> dict[str, Any]:
         """Return what the script needs of it."""
-        tv = None if self.law is None else float(np.abs(np.subtract(self.law, target)).sum() / 2)
+        tv = (
+            None
+            if self.distribution is None
+            else float(np.abs(np.subtract(self.distribution, target)).sum() / 2)
+        )
         return {
-            "name": self.name, "label": self.label, "wrong": self.wrong, "law": self.law,
+            "name": self.name, "label": self.label, "wrong": self.wrong,
+            "distribution": self.distribution,
             "tv": tv, "right": self.right,
         }  # fmt: skip
 
@@ -65,8 +70,8 @@ class Choice:
 
     Parameters
     ----------
-    law : list of float
-        The target's law ``(cells,)``.
+    distribution : list of float
+        The target's distribution ``(cells,)``.
     cells : list of str
         What to call each cell.
     samplers : list of Watched
@@ -75,7 +80,7 @@ class Choice:
         A line about where the samples come from.
     """
 
-    law: list[float]
+    distribution: list[float]
     cells: list[str]
     samplers: list[Watched]
     came_from: str
@@ -105,14 +110,14 @@ def of_pair(
     TypeError, ValueError
         If it is no pair of tables, or its texts are too many to tell apart.
     """
-    from specviz.lossless.exact import target_law
-    from specviz.lossless.faults import FAULTS, faulty_law, get_fault
-    from specviz.lossless.own_loop import chosen, own_loop
+    from specviz.lossless.audit.own_loop import chosen, own_loop
+    from specviz.lossless.exact.enumerate import target_distribution
+    from specviz.lossless.faults import FAULTS, faulty_distribution, get_fault
 
     if not isinstance(pair, TabularPair) or pair.draft is None:
         raise TypeError(
             f"sampler must be a TabularPair with a draft, a function (n, seed) -> cells with "
-            f"law=, or a mapping of names to such functions, got {type(pair).__name__}"
+            f"distribution=, or a mapping of names to such functions, got {type(pair).__name__}"
         )
     size = pair.vocab_size**length
     if size > MOST_CELLS or pair.stop_ids:
@@ -124,8 +129,8 @@ def of_pair(
     texts = list(product(range(pair.vocab_size), repeat=length))
     places = pair.vocab_size ** np.arange(length - 1, -1, -1)
 
-    def as_list(law: Mapping[tuple[int, ...], float]) -> list[float]:
-        return [float(law.get(text, 0.0)) for text in texts]
+    def as_list(distribution: Mapping[tuple[int, ...], float]) -> list[float]:
+        return [float(distribution.get(text, 0.0)) for text in texts]
 
     def sampler(fault: Any) -> DrawCells:
         drafter, rule = chosen(pair, None, gamma, None, Sampling(), fault)
@@ -142,8 +147,10 @@ def of_pair(
 
         return draw
 
-    law = as_list(target_law(pair, prompt=prompt, length=length))
-    samplers = [Watched(RIGHT, "the right decoder", sampler(None), law=law, right=True)]
+    distribution = as_list(target_distribution(pair, prompt=prompt, length=length))
+    samplers = [
+        Watched(RIGHT, "the right decoder", sampler(None), distribution=distribution, right=True)
+    ]
     asked = faults is not None
     for name in FAULTS if faults is None else faults:
         fault = get_fault(name)
@@ -151,33 +158,38 @@ def of_pair(
             if asked:
                 raise ValueError(f"faults has {name!r}, which does not show with a draft model")
             continue
-        wrong = as_list(faulty_law(pair, prompt, fault, gamma=gamma, length=length))
-        if not asked and np.abs(np.subtract(wrong, law)).sum() < 1e-9:
+        wrong = as_list(faulty_distribution(pair, prompt, fault, gamma=gamma, length=length))
+        if not asked and np.abs(np.subtract(wrong, distribution)).sum() < 1e-9:
             continue  # nothing would be seen of it in these texts
         label = f"fault: {fault.name.replace('_', ' ')}"
         samplers.append(Watched(fault.name, label, sampler(fault), fault.wrong, wrong))
     words = [visible(" ".join(piece.strip() for piece in pair.pieces(text))) for text in texts]
     what = "next tokens" if length == 1 else f"texts of {length} tokens"
-    return Choice(law, words, samplers, f"{what}, drawn by this package's own loop in Python")
+    return Choice(
+        distribution, words, samplers, f"{what}, drawn by this package's own loop in Python"
+    )
 
 
-def of_functions(functions: Mapping[str, Any], law: Any, labels: Any, seed: int) -> Choice:
+def of_functions(functions: Mapping[str, Any], distribution: Any, labels: Any, seed: int) -> Choice:
     """Return functions of the reader's, ``(n, seed)`` → ``(n,)`` cells, each by name.
 
     Raises
     ------
     TypeError, ValueError
-        If one is no function, or the law is missing or none.
+        If one is no function, or the distribution is missing or none.
     """
-    if law is None:
-        raise ValueError("law must be given with functions: the target's probability of each cell")
-    target = np.asarray(law, dtype=np.float64)
+    if distribution is None:
+        raise ValueError(
+            "distribution must be given with functions: the target's probability of each cell"
+        )
+    target = np.asarray(distribution, dtype=np.float64)
     if target.ndim != 1 or not 2 <= len(target) <= MOST_CELLS:
         raise ValueError(
-            f"law must have 2 to {MOST_CELLS} cells (pool the rare ones), got shape {target.shape}"
+            f"distribution must have 2 to {MOST_CELLS} cells (pool the rare ones), got shape "
+            f"{target.shape}"
         )
     if not np.all(target >= 0) or abs(float(target.sum()) - 1) > 1e-6:
-        raise ValueError(f"law must be probabilities that sum to 1, got {target.tolist()}")
+        raise ValueError(f"distribution must be probabilities that sum to 1, got {target.tolist()}")
     target = target / target.sum()
     names = [str(i) for i in range(len(target))] if labels is None else list(labels)
     if len(names) != len(target) or not all(isinstance(name, str) for name in names):

@@ -16,9 +16,9 @@ from typing import Any
 import traitlets
 
 from specviz.player.assets import LAB
+from specviz.player.watch_fallback import picture_of_run, said
 from specviz.player.watch_run import WatchedRun
 from specviz.player.watch_samplers import Choice
-from specviz.player.watch_twin import picture_of_run, said
 from specviz.player.widget import Widget
 
 EVERY = 0.2
@@ -146,13 +146,13 @@ class Watch(Widget):
     # -- inside -------------------------------------------------------------------------------
 
     def _new(self) -> WatchedRun:
-        return WatchedRun(self.choice.law, self._alpha, self._looks)
+        return WatchedRun(self.choice.distribution, self._alpha, self._looks)
 
     def _shown(self) -> WatchedRun:
         """Return the run, or a short one of our own loop where nothing was drawn yet."""
         with self._busy:
             sampler = self.choice.named(self._sampler)
-            if self.run.n or sampler.law is None:
+            if self.run.n or sampler.distribution is None:
                 return self.run
             short = self._new()
             short.take(sampler.draw(min(PREVIEW, short.limit), PREVIEW_RUN, 0))

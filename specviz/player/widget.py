@@ -20,7 +20,7 @@ from specviz.player.projection import pack, project
 from specviz.player.script import Script, shared_script
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 FEWEST, MOST = 2, 8
 """How many runs a race may have."""

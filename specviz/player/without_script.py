@@ -8,9 +8,9 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from specviz.figures.coloured_text import html as coloured_html
+from specviz.figures.escaping import visible
 from specviz.figures.page import SHOWN_WITHOUT_SCRIPT
 from specviz.figures.summary import duration, seconds
-from specviz.figures.visible import visible
 from specviz.player.frames import frame_at
 from specviz.player.picture.layout import pictured
 from specviz.player.positions import chosen, step_of
@@ -20,7 +20,7 @@ from specviz.player.still import default_views, pixels
 from specviz.player.words import spoken
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 WIDTH = 1000
 """Of the picture, in pixels: large enough to read, small enough to travel in a page."""
@@ -127,15 +127,17 @@ def image(png: Callable[[str], bytes], theme: str, alt: str, size: str = "") -> 
     return f"<p><picture>{dark}{shown.format(source('light'))}</picture></p>"
 
 
-def law_without_script(words: Sequence[str], p: Sequence[float], q: Sequence[float]) -> str:
-    """Return two laws as a table: a row per token, and what follows from both.
+def distribution_without_script(
+    words: Sequence[str], p: Sequence[float], q: Sequence[float]
+) -> str:
+    """Return two distributions as a table: a row per token, and what follows from both.
 
     Parameters
     ----------
     words : sequence of str
         What the tokens are called.
     p, q : sequence of float
-        The laws of target and draft, one number per token.
+        The distributions of target and draft, one number per token.
     """
     shared = [min(one, other) for one, other in zip(p, q, strict=True)]
     mass = sum(shared)

@@ -144,7 +144,7 @@ def _drafted(run: Run, frame: Frame) -> str:
             f"there{which}."
         )
     return (
-        f"The draft draws {quoted(it.text)} from its own law q, where it has probability "
+        f"The draft draws {quoted(it.text)} from its own distribution q, where it has probability "
         f"{number(it.q)}{which}. Nobody has checked it yet."
     )
 
@@ -155,7 +155,7 @@ def _verified(run: Run, frame: Frame) -> str:
     time = f" It took {duration(took)}" if took > 0 else ""
     if not n:
         return (
-            "Nothing was proposed: one pass of the target gives the law of the next token."
+            "Nothing was proposed: one pass of the target gives the distribution of the next token."
             f"{time and time + '.'}"
         )
     draft = float(run.round["draft_seconds"][frame.round])
@@ -165,7 +165,8 @@ def _verified(run: Run, frame: Frame) -> str:
         beside = time and time + "."
     what = "the proposal" if n == 1 else f"all {n} proposals at once"
     return (
-        f"One pass of the target reads {what} and gives {count(n + 1, 'law')} p: one after each, "
+        f"One pass of the target reads {what} and gives {count(n + 1, 'distribution')} p: one "
+        f"after each, "
         f"and one before.{beside}"
     )
 
@@ -176,7 +177,9 @@ def _judged(run: Run, frame: Frame) -> str:
     if not run.judged_by_u:
         return _by_token(run, it, token)
     siblings = later_sibling(run, frame)
-    who = "what is left of the target's law after its siblings" if siblings else "the target"
+    who = (
+        "what is left of the target's distribution after its siblings" if siblings else "the target"
+    )
     if it.one_hot:
         gave = f"The draft proposed {token} outright (q = 1), {who} gives it {number(it.p)}"
     else:
@@ -250,13 +253,13 @@ def _closed(run: Run, frame: Frame) -> str:
     if not run.round["closing_emitted"][r]:
         return f"The text had already ended: {token} is not part of it."
     if frame.closing == "plain":
-        return f"The target draws {token} itself; its law gave it {p}."
+        return f"The target draws {token} itself; its distribution gave it {p}."
     if frame.closing == "bonus":
         kept = "It was kept" if n == 1 else f"All {n} were kept"
         if run.is_tree:
             kept = "A whole branch was kept"
         return (
-            f"{kept}, so the law after the last one gives one more token for free: "
+            f"{kept}, so the distribution after the last one gives one more token for free: "
             f"{token} (p = {p})."
         )
     if run.header["rule"] == "block":
@@ -266,7 +269,7 @@ def _closed(run: Run, frame: Frame) -> str:
         )
     if looks_at_p(run):
         return (
-            f"In its place one token is drawn from the target's own law: {token}, "
+            f"In its place one token is drawn from the target's own distribution: {token}, "
             f"which has probability {p} there."
         )
     if not run.judged_by_u:

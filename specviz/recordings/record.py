@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from specviz.core.columns import TIMES
+from specviz.core.trace.columns import TIMES
 from specviz.recordings.shelf import SUFFIX
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 SHOPPING = (
     "Shopping list:\n- six ripe tomatoes\n- one jar of honey\n- a bag of red apples\n"
@@ -36,7 +36,7 @@ PROMPTS = {
 """Of each kind of text: prompt and seed."""
 LENGTH = 96
 ALTERNATIVES = 8
-"""How many tokens of a law are kept: as many as the player shows."""
+"""How many tokens of a distribution are kept: as many as the player shows."""
 TEMPERATURE = 0.8
 REPEATS = 5
 NOTE = f"of each round the quickest of {REPEATS} runs"

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import as_file, files
 from typing import overload
 
-from specviz.core.trace import Trace
+from specviz.core.trace.trace import Trace
 
 SUFFIX = ".specviz"
 DOMAINS = ("stories", "prose", "records")

@@ -70,7 +70,7 @@ def failing(failure: Any, *, passes: int = 4, who: str = "target") -> TabularPai
 
 
 def sharp(model: torch.nn.Module, scale: float = 8.0) -> torch.nn.Module:
-    """Scale the head: a freshly initialised model's law is nearly uniform."""
+    """Scale the head: a freshly initialised model's distribution is nearly uniform."""
     with torch.no_grad():
         for weight in model.parameters():
             if weight.dim() >= 2:

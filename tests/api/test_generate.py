@@ -13,7 +13,7 @@ from transformers import GenerationConfig
 
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.core.trace import Trace
+from specviz.core.trace.trace import Trace
 from specviz.decoding import loop
 from tests.api.pairs import VOCAB, equal_tables, failing, tables, texts
 from tests.decoding.families import FAMILIES

@@ -9,7 +9,7 @@ import pytest
 
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.core.trace import Trace
+from specviz.core.trace.trace import Trace
 from specviz.drafters.draft_model import DraftModel
 from tests.api.pairs import VOCAB, equal_tables, tables, texts
 

@@ -54,7 +54,7 @@ class Lab(Opened):
         return self.said("verdict")
 
 
-def test_a_bar_is_dragged_and_the_law_still_sums_to_one(
+def test_a_bar_is_dragged_and_the_distribution_still_sums_to_one(
     browser: Any, pages: dict[str, Path]
 ) -> None:
     lab = Lab(browser, pages["fox"])
@@ -129,7 +129,7 @@ def test_ten_thousand_draws_right_and_then_with_a_fault(
     assert "Draw a sample" in lab.said("verdict")
     verdict = lab.sample()
     assert "differ from p" in verdict
-    assert "agrees with the faulty law" in verdict
+    assert "agrees with the faulty distribution" in verdict
     assert lab.page.locator(".svp-orow[data-outside]").count() >= 2
     lab.press("0")
     assert "show no difference" in lab.sample()
@@ -145,7 +145,7 @@ def test_a_sample_goes_on_arriving_while_one_draw_is_looked_at(
     lab.press("d", "ArrowRight", "ArrowRight")
     assert "of 100,000 draws" in lab.said("verdict")
     lab.until(lambda: "100,000 draws show no difference" in lab.said("verdict"))
-    lab.press("d", "]")  # other laws: what was drawn is no longer about them
+    lab.press("d", "]")  # other distributions: what was drawn is no longer about them
     lab.page.wait_for_timeout(300)
     assert "Draw a sample" in lab.said("verdict")
 
@@ -238,7 +238,7 @@ def test_a_fault_alarms_pauses_and_is_switched_off(browser: Any, pages: dict[str
     assert "Planted" in lab.said("fault")
 
 
-def test_without_scripts_there_are_the_laws(browser: Any, pages: dict[str, Path]) -> None:
+def test_without_scripts_there_are_the_distributions(browser: Any, pages: dict[str, Path]) -> None:
     shown = browser.new_context(java_script_enabled=False, **NARROW).new_page()
     for name in pages:
         shown.goto(pages[name].as_uri())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import specviz as sv
-from specviz.core.trace import Trace
+from specviz.core.trace.trace import Trace
 from specviz.figures.theme import contrast
 from tests.browser.pages import INKS, Opened, hexadecimal
 from tests.player.runs import decoded

@@ -30,7 +30,7 @@ def alpha(name: str, ids: np.ndarray) -> float:
     return float(torch.minimum(p, q).sum(-1).mean())
 
 
-def test_similar_data_and_the_targets_laws_both_buy_acceptance(story: np.ndarray) -> None:
+def test_similar_data_and_the_targets_distributions_both_buy_acceptance(story: np.ndarray) -> None:
     found = {name: alpha(name, story) for name in BUNDLED_DRAFTS}
     assert found["distilled"] > found["text-only"] > found["prose-only"]
     assert found["distilled"] > 0.88

@@ -11,7 +11,7 @@ from transformers import GenerationConfig
 
 import specviz as sv
 from specviz.core.contract import Draft
-from specviz.decoding.target import HFTarget
+from specviz.decoding.hf.target import HFTarget
 from tests.bundled.prompts import NOVELS, PROMPTS, RECORDS, STORIES
 
 LENGTH = 300

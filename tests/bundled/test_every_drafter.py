@@ -1,4 +1,7 @@
-"""Every drafter on the bundled pair: equal texts, exact laws, the lossy one shown to be so."""
+"""Every drafter on the bundled pair: equal texts, exact distributions.
+
+The lossy one shown to be so.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ import pytest
 import specviz as sv
 from specviz.api import arguments
 from specviz.core.contract import Draft, Sampling
-from specviz.core.rejection import rejection
 from specviz.core.rules import RULES, Rule, ratio, residual
-from specviz.decoding.distributions import laws
-from specviz.decoding.target import HFTarget
-from specviz.lossless import enumerate_law, total_variation
+from specviz.core.rules.rejection import rejection
+from specviz.decoding.distributions import distributions
+from specviz.decoding.hf.target import HFTarget
+from specviz.lossless import enumerate_distribution, total_variation
 from tests.bundled.prompts import NOVELS, PROMPTS, RECORDS, STORIES
 from tests.lossless.chisquare import p_value, power
 
@@ -71,7 +74,8 @@ def test_greedy_and_match_over_300_tokens(pair: sv.Pair, name: str, prompt: str)
     check_texts(pair, name, prompt, 300)
 
 
-# The law ----------------------------------------------------------------------------------------
+# The distribution
+# ----------------------------------------------------------------------------------------
 
 
 def too_willing(p: Any, q: Any, x: int) -> float:
@@ -109,12 +113,12 @@ def prompt(pair: sv.Pair) -> list[int]:
     the draft model and for the token looked up.
     """
 
-    def law_of(model: Any, ids: list[int]) -> Any:
+    def distribution_of(model: Any, ids: list[int]) -> Any:
         session = HFTarget(model)
-        return laws(session.verify(np.array(ids), Draft.empty(pair.vocab_size)), TOP_3)[0]
+        return distributions(session.verify(np.array(ids), Draft.empty(pair.vocab_size)), TOP_3)[0]
 
     def shows(ids: list[int], looked_up: int) -> float:
-        p, q = law_of(pair.target, ids), law_of(pair.draft, ids)
+        p, q = distribution_of(pair.target, ids), distribution_of(pair.draft, ids)
         kept = np.array([q[x] and q[x] * too_willing(p, q, x) for x in range(len(q))])
         wrong = kept + (1 - kept.sum()) * residual(p, q)
         by_lookup = too_willing(p, np.eye(len(p))[looked_up], looked_up) - p[looked_up]
@@ -123,22 +127,24 @@ def prompt(pair: sv.Pair) -> list[int]:
     candidates = {}
     for text in PROMPTS:
         ids = pair.encode(text).tolist()
-        for x in np.argsort(-law_of(pair.target, ids))[:2].tolist():
+        for x in np.argsort(-distribution_of(pair.target, ids))[:2].tolist():
             candidates[(*ids, x, *ids)] = shows([*ids, x, *ids], x)
     return list(max(candidates, key=lambda ids: candidates[ids]))
 
 
 @pytest.fixture(scope="module")
-def law(pair: sv.Pair, prompt: list[int]) -> Callable[[int], dict[tuple[int, ...], float]]:
+def distribution(pair: sv.Pair, prompt: list[int]) -> Callable[[int], dict[tuple[int, ...], float]]:
     return cache(
-        lambda length: sv.lossless.target_law(pair, prompt=prompt, length=length, sampling=TOP_3)
+        lambda length: sv.lossless.target_distribution(
+            pair, prompt=prompt, length=length, sampling=TOP_3
+        )
     )
 
 
 def induced(
     pair: sv.Pair, drafter: Any, rule: str | Rule, prompt: list[int], length: int = 2
 ) -> Any:
-    return enumerate_law(
+    return enumerate_distribution(
         pair,
         drafter,
         verify=rule,
@@ -149,14 +155,17 @@ def induced(
 
 
 @every_drafter
-def test_the_law_of_a_few_tokens_by_enumeration(
-    pair: sv.Pair, name: str, prompt: list[int], law: Any
+def test_the_distribution_of_a_few_tokens_by_enumeration(
+    pair: sv.Pair, name: str, prompt: list[int], distribution: Any
 ) -> None:
     drafter = SHORT[name]()
     length = 3 if name in AFTER_A_PASS else 2
     right = induced(pair, drafter, "rejection", prompt, length)
-    assert total_variation(right, law(length)) < 1e-5  # float32
-    assert total_variation(induced(pair, drafter, WILLING, prompt, length), law(length)) > 0.003
+    assert total_variation(right, distribution(length)) < 1e-5  # float32
+    assert (
+        total_variation(induced(pair, drafter, WILLING, prompt, length), distribution(length))
+        > 0.003
+    )
 
 
 @pytest.mark.slow
@@ -164,15 +173,17 @@ def test_chi_square_of_early_exit(pair: sv.Pair) -> None:
     """After the prompt at which the planted fault shows most for this very drafter."""
     n, drafter = 1200, sv.EarlyExit(4, 1)
 
-    def laws_after(text: str) -> tuple[float, list[int], Any, Any]:
+    def distributions_after(text: str) -> tuple[float, list[int], Any, Any]:
         ids = pair.encode(text).tolist()
-        right = sv.lossless.target_law(pair, prompt=ids, length=2, sampling=TOP_3)
+        right = sv.lossless.target_distribution(pair, prompt=ids, length=2, sampling=TOP_3)
         wrong = induced(pair, drafter, WILLING, ids)
         return power(right, wrong, n, 1e-3), ids, right, wrong
 
-    seen, prompt, law, wrong = max((laws_after(text) for text in PROMPTS), key=lambda x: x[0])
+    seen, prompt, distribution, wrong = max(
+        (distributions_after(text) for text in PROMPTS), key=lambda x: x[0]
+    )
     assert seen > 0.99
-    assert total_variation(wrong, law) > 0.01
+    assert total_variation(wrong, distribution) > 0.01
 
     def drawn(rule: Rule) -> list[tuple[int, ...]]:
         return [
@@ -181,8 +192,8 @@ def test_chi_square_of_early_exit(pair: sv.Pair) -> None:
             for i in range(n)
         ]  # fmt: skip
 
-    assert p_value(drawn(RULES["rejection"]), law) > 0.01
-    assert p_value(drawn(WILLING), law) < 1e-3
+    assert p_value(drawn(RULES["rejection"]), distribution) > 0.01
+    assert p_value(drawn(WILLING), distribution) < 1e-3
 
 
 # The lossy one ----------------------------------------------------------------------------------
@@ -196,13 +207,13 @@ class Unprojected(sv.KVProjection):
 
 
 def test_projected_keys_and_values_are_shown_not_to_be_lossless(
-    pair: sv.Pair, prompt: list[int], law: Any, monkeypatch: pytest.MonkeyPatch
+    pair: sv.Pair, prompt: list[int], distribution: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lossy = sv.KVProjection(1)
-    assert total_variation(induced(pair, lossy, "rejection", prompt), law(2)) > 0.05
+    assert total_variation(induced(pair, lossy, "rejection", prompt), distribution(2)) > 0.05
     assert lossy.projection is not None
     twin = Unprojected(1, projection=lossy.projection)
-    assert total_variation(induced(pair, twin, "rejection", prompt), law(2)) < 1e-5
+    assert total_variation(induced(pair, twin, "rejection", prompt), distribution(2)) < 1e-5
     monkeypatch.setattr(arguments, "_WARNED", {"kv_projection"})
     trace = run(pair, STORIES[0], 30, drafter=lossy)
     assert trace.check().ok and trace.meta["lossless"] is False

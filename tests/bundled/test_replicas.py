@@ -8,8 +8,8 @@ import pytest
 
 import specviz as sv
 from specviz.core.rules import RULES
-from specviz.decoding.replicas import replicas
-from specviz.decoding.side_by_side import SideBySide
+from specviz.decoding.replicas.engine import replicas
+from specviz.decoding.replicas.vectorised_rejection import SideBySide
 from tests.bundled.prompts import NOVELS, STORIES
 
 LENGTH = 24

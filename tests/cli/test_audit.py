@@ -24,7 +24,7 @@ def texts(model: Any, n: int = 1500, first: int = 0) -> list[Recorded]:
     for seed in range(first, first + n):
         text = [0, 1]
         for _ in range(LENGTH):
-            text.append(int(rng.choice(model.vocab_size, p=model.law(text))))
+            text.append(int(rng.choice(model.vocab_size, p=model.distribution(text))))
         rows.append(Recorded((0, 1), tuple(text[2:]), {"temperature": 1.0}, seed))
     return rows
 
@@ -130,7 +130,7 @@ def test_what_nobody_expected_is_never_a_discrepancy(
     def broken(*_: Any, **__: Any) -> Any:
         raise error
 
-    monkeypatch.setattr("specviz.lossless.judging.battery", broken)
+    monkeypatch.setattr("specviz.lossless.audit.run_tests.battery", broken)
     assert main(["audit", "--samples", "right.jsonl", "--target", "big", *how]) == 2
     said = capsys.readouterr().err
     assert type(error).__name__ in said
@@ -143,7 +143,7 @@ def test_an_interrupt_is_no_pass(
     fault: list[str], code: int, pair: Any, here: Path, capsys: Captured,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    from specviz.lossless import own_loop
+    from specviz.lossless.audit import own_loop
 
     machine = own_loop._machine
 

@@ -28,8 +28,8 @@ class Ways:
     def begin_round(self, index: int) -> None:
         self.round = index
 
-    def choose(self, law: Any) -> int:
-        chances = np.asarray(law, dtype=np.float64)
+    def choose(self, distribution: Any) -> int:
+        chances = np.asarray(distribution, dtype=np.float64)
         possible = np.flatnonzero(chances > 0).tolist()
         at = len(self.taken)
         choice = self.script[at] if at < len(self.script) else possible[0]
@@ -41,12 +41,12 @@ class Ways:
         return self.choose([1.0 - probability, probability]) == 1
 
     def categorical(
-        self, law: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
+        self, distribution: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
     ) -> int:
-        return self.choose(law)
+        return self.choose(distribution)
 
-    def race(self, law: Any, position: int, node: int = -1) -> int:
-        return self.choose(law)
+    def race(self, distribution: Any, position: int, node: int = -1) -> int:
+        return self.choose(distribution)
 
 
 def ways(program: Callable[[Ways], Any]) -> Iterator[tuple[float, Any]]:
@@ -68,17 +68,17 @@ def ways(program: Callable[[Ways], Any]) -> Iterator[tuple[float, Any]]:
             return
 
 
-def law_of(program: Callable[[Ways], Hashable]) -> dict[Any, float]:
+def distribution_of(program: Callable[[Ways], Hashable]) -> dict[Any, float]:
     """Result → probability."""
-    law: dict[Any, float] = defaultdict(float)
+    distribution: dict[Any, float] = defaultdict(float)
     for weight, result in ways(program):
-        law[result] += weight
-    return dict(law)
+        distribution[result] += weight
+    return dict(distribution)
 
 
-def token_law(program: Callable[[Ways], int], vocab_size: int) -> FloatArray:
-    """The law ``(vocab,)`` of a token that a program returns."""
-    found = law_of(program)
+def token_distribution(program: Callable[[Ways], int], vocab_size: int) -> FloatArray:
+    """The distribution ``(vocab,)`` of a token that a program returns."""
+    found = distribution_of(program)
     return np.array([found.get(token, 0.0) for token in range(vocab_size)])
 
 

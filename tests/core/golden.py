@@ -19,6 +19,6 @@ def number(value: Any) -> float:
     return float(Fraction(value)) if isinstance(value, str) else float(value)
 
 
-def law(values: list[Any]) -> FloatArray:
-    """A law given as fractions → ``(vocab,)``."""
+def distribution(values: list[Any]) -> FloatArray:
+    """A distribution given as fractions → ``(vocab,)``."""
     return np.array([number(value) for value in values])

@@ -9,7 +9,7 @@ import numpy as np
 
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.core.trace import Trace
+from specviz.core.trace.trace import Trace
 
 NEVER, ACCEPTED, REJECTED = 0, 1, 2
 PLAIN, CORRECTION, BONUS = 0, 1, 2

@@ -1,4 +1,4 @@
-"""The laws of golden.json's one position, and drafters that propose there."""
+"""The distributions of golden.json's one position, and drafters that propose there."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import numpy as np
 from specviz.core.contract import Draft, FloatArray
 from specviz.core.draws import Purpose
 from tests.core.branching import Ways
-from tests.core.golden import GOLDEN, law
+from tests.core.golden import GOLDEN, distribution
 
 ONE = GOLDEN["one_position"]
-P, Q = law(ONE["p"]), law(ONE["q"])
+P, Q = distribution(ONE["p"]), distribution(ONE["q"])
 V = len(P)
 AFTER = np.array([0.7, 0.1, 0.1, 0.1])  # what follows an accepted proposal
 
 
 def rows(n: int) -> FloatArray:
-    """Target laws ``(n + 1, vocab)``: P where the text stands, another law after every node."""
+    """Target distributions ``(n + 1, vocab)``: P where the text stands.
+
+    Another distribution after every node.
+    """
     return np.stack([P] + [np.roll(AFTER, i) for i in range(n)])
 
 
@@ -35,9 +38,9 @@ def with_replacement(draws: Ways) -> Draft:
 def without_replacement(draws: Ways, *, renormalise: bool = True) -> Draft:
     first = draws.categorical(Q, 0, 0, Purpose.DRAFT)
     rest = np.where(np.arange(V) == first, 0, Q)
-    second_law = rest / rest.sum()
-    second = draws.categorical(second_law, 0, 1, Purpose.DRAFT)
-    return siblings([first, second], np.stack([Q, second_law if renormalise else rest]))
+    second_distribution = rest / rest.sum()
+    second = draws.categorical(second_distribution, 0, 1, Purpose.DRAFT)
+    return siblings([first, second], np.stack([Q, second_distribution if renormalise else rest]))
 
 
 def top_two(draws: Ways) -> Draft:

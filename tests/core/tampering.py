@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specviz.core.files import TraceFileError, load, save
+from specviz.core.trace.files import TraceFileError, load, save
 from tests.core.handmade import one_of_each
 
 

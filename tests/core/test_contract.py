@@ -67,14 +67,14 @@ def test_a_tree_knows_its_shape() -> None:
     assert TREE.depths().tolist() == [0, 0, 1, 1, 2]
 
 
-def test_the_law_of_a_node_is_the_one_it_was_drawn_from_or_one_hot() -> None:
-    assert TREE.law(1, 10) is not None
-    assert np.array_equal(TREE.law(1, 10), TREE.q[0])
-    assert np.array_equal(TREE.law(3, 10), TREE.q[1])
+def test_the_distribution_of_a_node_is_the_one_it_was_drawn_from_or_one_hot() -> None:
+    assert TREE.distribution(1, 10) is not None
+    assert np.array_equal(TREE.distribution(1, 10), TREE.q[0])
+    assert np.array_equal(TREE.distribution(3, 10), TREE.q[1])
     for node in (0, 2, 4):
-        assert np.array_equal(TREE.law(node, 10), np.eye(10)[TREE.tokens[node]])
-    TREE.law(0, 10)[:] = 7  # its own array: nobody else's law changes
-    assert np.array_equal(TREE.law(0, 10), np.eye(10)[5])
+        assert np.array_equal(TREE.distribution(node, 10), np.eye(10)[TREE.tokens[node]])
+    TREE.distribution(0, 10)[:] = 7  # its own array: nobody else's distribution changes
+    assert np.array_equal(TREE.distribution(0, 10), np.eye(10)[5])
 
 
 def test_a_chain_follows_itself() -> None:
@@ -82,7 +82,7 @@ def test_a_chain_follows_itself() -> None:
     assert chain.is_chain and chain.path(2) == [0, 1, 2]
     assert chain.parent.tolist() == [-1, 0, 1]
     assert chain.depths().tolist() == [0, 1, 2]
-    assert np.array_equal(chain.law(1, 4), [0, 1, 0, 0])
+    assert np.array_equal(chain.distribution(1, 4), [0, 1, 0, 0])
     q = np.full((2, 4), 0.25)
     assert Draft.chain([0, 1], q, 4).q_row.tolist() == [0, 1]
 

@@ -1,4 +1,7 @@
-"""Keyed draws: no number twice, strict acceptance, the right laws, the coupling of races."""
+"""Keyed draws: no number twice, strict acceptance, the right distributions.
+
+The coupling of races.
+"""
 
 from __future__ import annotations
 
@@ -138,13 +141,15 @@ def test_what_was_drawn_is_logged() -> None:
 
 # -- categorical ----------------------------------------------------------------------------------
 
-LAWS = st.lists(st.floats(0, 1) | st.just(0.0) | st.floats(0, 1e-300), min_size=1, max_size=12)
+DISTRIBUTIONS = st.lists(
+    st.floats(0, 1) | st.just(0.0) | st.floats(0, 1e-300), min_size=1, max_size=12
+)
 UNITS = st.floats(2.0**-53, 1 - 2.0**-53) | st.sampled_from([2.0**-53, 0.5, 1 - 2.0**-53])
 
 
-@given(law=LAWS.filter(lambda law: sum(law) > 0), u=UNITS)
-def test_a_token_without_width_is_never_chosen(law: list[float], u: float) -> None:
-    cdf = np.cumsum(law)
+@given(distribution=DISTRIBUTIONS.filter(lambda distribution: sum(distribution) > 0), u=UNITS)
+def test_a_token_without_width_is_never_chosen(distribution: list[float], u: float) -> None:
+    cdf = np.cumsum(distribution)
     token = invert(cdf, u)
     below = cdf[token - 1] if token else 0.0
     assert below < cdf[token]
@@ -165,23 +170,25 @@ def test_searching_from_the_left_would_choose_a_token_without_width() -> None:
 
 
 def test_every_token_of_a_large_vocabulary_has_width() -> None:
-    law = np.full(151_936, 1 / 151_936, dtype=np.float32)
+    distribution = np.full(151_936, 1 / 151_936, dtype=np.float32)
     log = Sampler(0)
-    log.categorical(law, 0)
+    log.categorical(distribution, 0)
     (event,) = log.log
     assert isinstance(event, Choosing)
     assert np.all(np.diff(event.cdf, prepend=0.0) > 0)
-    narrow = np.cumsum(law)  # float32: the running sum is coarser than what is added to it
-    assert np.mean(np.diff(narrow) == law[1:]) < 0.9
+    narrow = np.cumsum(distribution)  # float32: the running sum is coarser than what is added to it
+    assert np.mean(np.diff(narrow) == distribution[1:]) < 0.9
 
 
 def frequencies(tokens: list[int]) -> FloatArray:
     return np.bincount(tokens, minlength=len(P)).astype(float)
 
 
-def p_value(counts: FloatArray, law: FloatArray) -> float:
-    assert counts[law == 0].sum() == 0
-    return float(stats.chisquare(counts[law > 0], N * law[law > 0]).pvalue)
+def p_value(counts: FloatArray, distribution: FloatArray) -> float:
+    assert counts[distribution == 0].sum() == 0
+    return float(
+        stats.chisquare(counts[distribution > 0], N * distribution[distribution > 0]).pvalue
+    )
 
 
 TWIN = np.array([0.43, 0.37, 0.0, 0.1, 0.1])  # at total variation .07 from P
@@ -189,12 +196,12 @@ TWIN = np.array([0.43, 0.37, 0.0, 0.1, 0.1])  # at total variation .07 from P
 
 @pytest.mark.parametrize("how", ["categorical", "race"])
 @pytest.mark.parametrize("along", ["position", "sequence"])
-def test_draws_follow_the_law_and_the_test_would_notice(how: str, along: str) -> None:
-    def sample(law: FloatArray) -> FloatArray:
+def test_draws_follow_the_distribution_and_the_test_would_notice(how: str, along: str) -> None:
+    def sample(distribution: FloatArray) -> FloatArray:
         if along == "position":
             one = Sampler(11)
-            return frequencies([getattr(one, how)(law, position) for position in range(N)])
-        return frequencies([getattr(Sampler(12, i), how)(law, 4) for i in range(N)])
+            return frequencies([getattr(one, how)(distribution, position) for position in range(N)])
+        return frequencies([getattr(Sampler(12, i), how)(distribution, 4) for i in range(N)])
 
     assert p_value(sample(P), P) > 1e-3
     assert p_value(sample(TWIN), P) < 1e-3
@@ -206,7 +213,7 @@ def test_draws_follow_the_law_and_the_test_would_notice(how: str, along: str) ->
 def agreement_of_races(p: FloatArray, q: FloatArray) -> float:
     """Chance that two races with the same noise have the same winner, in closed form.
 
-    Both laws' token i wins iff E_i / E_j < min(p_i / p_j, q_i / q_j) for every j.
+    Both distributions' token i wins iff E_i / E_j < min(p_i / p_j, q_i / q_j) for every j.
     """
     return float(
         sum(

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specviz.core import files
-from specviz.core.columns import NODES, ROUNDS
-from specviz.core.files import load, save
-from specviz.core.trace import Trace
+from specviz.core.trace import files
+from specviz.core.trace.columns import NODES, ROUNDS
+from specviz.core.trace.files import load, save
+from specviz.core.trace.trace import Trace
 from tests.core.handmade import add_round, assert_equal, decoded, empty, one_of_each
 
 ODD_TEXT = [
@@ -41,7 +41,7 @@ TRACES: dict[str, Callable[[], Trace]] = {
     "greedy": lambda: decoded(temperature=0.0),
     "plain": lambda: decoded(gamma=0),
     "top k": lambda: decoded(top_k=2, k=3),
-    "whole laws": lambda: decoded(full_laws=True),
+    "whole distributions": lambda: decoded(full_distributions=True),
     "no tokens": lambda: decoded(tokens=0),
 }
 

@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 
 import specviz as sv
-from specviz.core.measures import CONVENTIONS, Measure, Measures, measures, run_length_metrics, show
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.core.trace import Trace
-from tests.core.golden import GOLDEN, law, number
+from specviz.core.trace.measures import (
+    CONVENTIONS,
+    Measure,
+    Measures,
+    measures,
+    run_length_metrics,
+    show,
+)
+from specviz.core.trace.trace import Trace
+from tests.core.golden import GOLDEN, distribution, number
 from tests.core.handmade import NEVER, add_round, decoded, empty, one_of_each
 
 RUNS = GOLDEN["run_length_metrics"]
@@ -114,7 +121,7 @@ def test_alpha_is_taken_where_the_verdict_looked() -> None:
 def test_alpha_is_the_overlap_of_the_two_models() -> None:
     """The same p and q in every context: alpha is sum min(p, q), whatever was drawn."""
     one = GOLDEN["one_position"]
-    pair = TabularPair(TabularModel(law(one["p"])), TabularModel(law(one["q"])))
+    pair = TabularPair(TabularModel(distribution(one["p"])), TabularModel(distribution(one["q"])))
     trace = sv.generate(pair, [0], gamma=3, max_new_tokens=40, seed=1, progress=False)
     assert value(trace, "alpha") == pytest.approx(number(one["alpha"]), abs=1e-12)
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import specviz as sv
-from specviz.core.columns import TIMES
 from specviz.core.draws import Sampler
-from specviz.core.replay import CONSISTENT, CONTRADICTS, FOLLOWS
 from specviz.core.rules import RULES
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.core.trace import Trace
+from specviz.core.trace.columns import TIMES
+from specviz.core.trace.replay import CONSISTENT, CONTRADICTS, FOLLOWS
+from specviz.core.trace.trace import Trace
 from tests.lossless.planted import WRONG_RULES, Siblings
 
 EXACT_RULES = ["rejection", "match", "coupled", "greedy", "block"]
@@ -32,7 +32,7 @@ def decoded(rule: str, *, full: bool, drafter: str = "chain", seed: int = 3) -> 
     how: dict[str, Any] = {"gamma": 2} if drafter == "chain" else {"drafter": Siblings()}
     trace = sv.generate(
         pair, [0, 1], verify=rule, temperature=0.0 if rule == "greedy" else 1.0, seed=seed,
-        max_new_tokens=24, k=4, full_laws=full, progress=False, **how,
+        max_new_tokens=24, k=4, full_distributions=full, progress=False, **how,
     )  # fmt: skip
     kinds = set(trace.round_table["closing_kind"].tolist())
     assert {1, 2} <= kinds, "a correction and a bonus: else little is tested"
@@ -54,17 +54,17 @@ def copied(trace: Trace) -> Trace:
 # -- what follows ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("full", [True, False], ids=["full laws", "top laws"])
+@pytest.mark.parametrize("full", [True, False], ids=["full distributions", "top distributions"])
 @pytest.mark.parametrize("rule", EXACT_RULES)
 def test_a_decoded_trace_follows(rule: str, full: bool) -> None:
     replay = decoded(rule, full=full).check()
     assert replay.ok, replay
     assert replay.counts[FOLLOWS] > 50
     if full:
-        assert replay.counts[CONSISTENT] == 0, "with full laws nothing is left open"
+        assert replay.counts[CONSISTENT] == 0, "with full distributions nothing is left open"
 
 
-@pytest.mark.parametrize("full", [True, False], ids=["full laws", "top laws"])
+@pytest.mark.parametrize("full", [True, False], ids=["full distributions", "top distributions"])
 @pytest.mark.parametrize("rule", ["rejection", "match"])
 def test_a_tree_follows(rule: str, full: bool) -> None:
     trace = decoded(rule, full=full, drafter="siblings")
@@ -84,7 +84,7 @@ def test_a_lossy_rule_is_replayed_too(name: str) -> None:
 
 def test_target_only_follows() -> None:
     pair = TabularPair(TabularModel.random(VOCAB, 1, seed=0))
-    replay = sv.generate(pair, [0], gamma=0, max_new_tokens=9, full_laws=True).check()
+    replay = sv.generate(pair, [0], gamma=0, max_new_tokens=9, full_distributions=True).check()
     assert replay.ok and replay.counts[CONSISTENT] == 0
 
 
@@ -93,7 +93,7 @@ def test_a_text_that_is_cut_in_mid_round_follows() -> None:
     pair = TabularPair(target, TabularModel(target.table))
     cut = 0
     for seed in range(20):
-        trace = sv.generate(pair, [0], gamma=4, seed=seed, full_laws=True, progress=False)
+        trace = sv.generate(pair, [0], gamma=4, seed=seed, full_distributions=True, progress=False)
         assert trace.check().ok
         cut += int(trace.round_table["closing_emitted"][-1] == 0)
     assert cut > 0, "some text must have ended within an accepted run"
@@ -160,7 +160,10 @@ def all_columns() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("table", "name"), all_columns())
 def test_any_changed_number_is_noticed(table: str, name: str) -> None:
-    """Each column, under the four rules that make up its meaning; laws are kept in full."""
+    """Each column, under the four rules that make up its meaning.
+
+    Distributions are kept in full.
+    """
     tried = 0
     for rule in ("rejection", "match", "coupled", "greedy"):
         trace = decoded(rule, full=True)
@@ -186,7 +189,7 @@ DECISIVE = [
 
 
 @pytest.mark.parametrize(("table", "name"), DECISIVE)
-def test_a_changed_number_is_noticed_though_only_the_top_of_laws_is_kept(
+def test_a_changed_number_is_noticed_though_only_the_top_of_distributions_is_kept(
     table: str, name: str
 ) -> None:
     tried = 0
@@ -256,11 +259,13 @@ def wrong_run(patch: pytest.MonkeyPatch, change: Callable[[pytest.MonkeyPatch], 
         change(inside)
         target = TabularModel.random(VOCAB, 1, seed=0)
         pair = TabularPair(target, TabularModel.random(VOCAB, 1, seed=1))
-        return sv.generate(pair, [0], gamma=3, max_new_tokens=60, full_laws=True, progress=False)
+        return sv.generate(
+            pair, [0], gamma=3, max_new_tokens=60, full_distributions=True, progress=False
+        )
 
 
 def test_a_run_of_a_wrong_rule_does_not_follow(monkeypatch: pytest.MonkeyPatch) -> None:
-    # a bonus is on record with the law that the rule says it drew from, and with no other
+    # a bonus is on record with the distribution that the rule says it drew from, and with no other
     corrections = {name: rule for name, rule in WRONG_RULES.items() if "bonus" not in name}
     for name, rule in corrections.items():
         trace = wrong_run(monkeypatch, lambda p, rule=rule: p.setitem(RULES, "rejection", rule))

@@ -1,4 +1,4 @@
-"""Rules at their edges: empty residuals, broken promises, one-hot laws, torch tensors."""
+"""Rules at their edges: empty residuals, broken promises, one-hot distributions, torch tensors."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specviz.core import rules
-from specviz.core.block import block_acceptance
 from specviz.core.contract import Draft, DraftContractError, FloatArray
 from specviz.core.draws import Purpose, Sampler
-from specviz.core.rejection import rejection_acceptance
 from specviz.core.rules import RULES, Verdict, get_rule, residual
-from tests.core.branching import Ways, law_of, token_law, total_variation, ways
+from specviz.core.rules.block import block_acceptance
+from specviz.core.rules.rejection import rejection_acceptance
+from tests.core.branching import Ways, distribution_of, token_distribution, total_variation, ways
 from tests.core.one_position import AFTER, P, Q, V, rows
 
 # -- the residual at its edges --------------------------------------------------------------------
 
 
-def test_residual_of_equal_laws_is_still_a_law() -> None:
+def test_residual_of_equal_distributions_is_still_a_distribution() -> None:
     for p in (P, np.array([1.0, 0.0]), np.full(7, 1 / 7)):
         left = residual(p, p.copy())
         assert left.sum() == pytest.approx(1)
         assert np.all(left >= 0) and np.all(left[p == 0] == 0)
 
 
-def test_residual_of_almost_equal_laws_goes_where_the_target_has_more() -> None:
+def test_residual_of_almost_equal_distributions_goes_where_the_target_has_more() -> None:
     p = np.array([0.25 + 1e-12, 0.25 - 1e-12, 0.5])
     q = np.array([0.25, 0.25, 0.5])
     assert np.minimum(p, q).sum() == pytest.approx(1 - 1e-12, abs=1e-16)
@@ -59,13 +59,13 @@ def test_a_rejected_token_is_never_emitted(data: st.DataObject) -> None:
     draft = Draft.chain([x], q[None], 5)
     for _, verdict in ways(lambda d: rules.rejection(draft, np.stack([p, p]), d, 0)):
         assert verdict.path or verdict.token != x
-        assert np.isfinite(verdict.law).all()
-        assert verdict.law.sum() == pytest.approx(1)
-        assert np.all(verdict.law >= 0) and not np.any(np.signbit(verdict.law))
+        assert np.isfinite(verdict.distribution).all()
+        assert verdict.distribution.sum() == pytest.approx(1)
+        assert np.all(verdict.distribution >= 0) and not np.any(np.signbit(verdict.distribution))
 
 
 @given(data=st.data())
-def test_any_two_laws_leave_the_targets(data: st.DataObject) -> None:
+def test_any_two_distributions_leave_the_targets(data: st.DataObject) -> None:
     p, q = simplex(data.draw), simplex(data.draw)
 
     def first(draws: Ways) -> int:
@@ -73,15 +73,17 @@ def test_any_two_laws_leave_the_targets(data: st.DataObject) -> None:
         verdict = rules.rejection(Draft.chain([x], q[None], 5), np.stack([p, p]), draws, 0)
         return x if verdict.path else verdict.token
 
-    assert total_variation(token_law(first, 5), p) < 1e-12
+    assert total_variation(token_distribution(first, 5), p) < 1e-12
 
 
 # -- contracts ------------------------------------------------------------------------------------
 
 
-def test_a_proposal_its_own_law_excludes_is_refused() -> None:
+def test_a_proposal_its_own_distribution_excludes_is_refused() -> None:
     q = np.array([[0.0, 0.5, 0.5, 0.0]])
-    with pytest.raises(DraftContractError, match="token 3, to which the law q it reports gives"):
+    with pytest.raises(
+        DraftContractError, match="token 3, to which the distribution q it reports gives"
+    ):
         rules.rejection(Draft.chain([3], q, V), rows(1), Ways([]), 0)
     for acceptance_of in (rejection_acceptance, block_acceptance):
         with pytest.raises(DraftContractError, match="token 0"):
@@ -91,18 +93,20 @@ def test_a_proposal_its_own_law_excludes_is_refused() -> None:
 def test_a_one_hot_choice_is_kept_with_probability_p() -> None:
     draft = Draft.chain([1, 2], None, V)
     assert rejection_acceptance(draft, rows(2)).tolist() == [P[1], AFTER[2]]
-    program = law_of(lambda draws: rules.rejection(draft, rows(2), draws, 0).path == [])
+    program = distribution_of(lambda draws: rules.rejection(draft, rows(2), draws, 0).path == [])
     assert program[True] == pytest.approx(1 - P[1])
 
 
 def test_an_empty_draft_is_a_plain_target_step() -> None:
     for name, rule in RULES.items():
-        found = token_law(lambda d, r=rule: r.verify(Draft.empty(V), P[None], d, 0).token, V)
+        found = token_distribution(
+            lambda d, r=rule: r.verify(Draft.empty(V), P[None], d, 0).token, V
+        )
         assert found == pytest.approx(np.eye(V)[P.argmax()] if name == "greedy" else P)
         assert len(rule.acceptance(Draft.empty(V), P[None])) == 0
 
 
-def test_equal_laws_accept_everything() -> None:
+def test_equal_distributions_accept_everything() -> None:
     tokens, p = [0, 3, 1], np.stack([P, Q, P, AFTER])
     draft = Draft.chain(tokens, p[:3], V)
     assert rejection_acceptance(draft, p).tolist() == [1, 1, 1]
@@ -120,13 +124,13 @@ def test_a_rule_that_does_not_exist_names_those_that_do() -> None:
 
 
 def random_tree(seed: int) -> tuple[Draft, FloatArray]:
-    """Two to seven nodes with random parents and laws, some of them one-hot."""
+    """Two to seven nodes with random parents and distributions, some of them one-hot."""
     rng = np.random.default_rng(seed)
     n, v = int(rng.integers(2, 8)), 6
     parent = np.array([int(rng.integers(-1, i)) for i in range(n)])
     q = rng.dirichlet(np.ones(v), size=n)
     one_hot = rng.random(n) < 0.3
-    tokens = np.array([int(rng.choice(v, p=law)) for law in q])
+    tokens = np.array([int(rng.choice(v, p=distribution)) for distribution in q])
     q_row = np.where(one_hot, -1, np.arange(n))
     return Draft(tokens, parent, q, q_row), rng.dirichlet(np.ones(v), size=n + 1)
 
@@ -145,8 +149,8 @@ def test_torch_tensors_give_the_same_verdicts(name: str) -> None:
         ours: Verdict = rule.verify(draft, p, Sampler(seed), 10)
         theirs: Verdict = rule.verify(tensors, torch.from_numpy(p), Sampler(seed), 10)
         assert (ours.path, ours.token) == (theirs.path, theirs.token)
-        assert torch.is_tensor(theirs.law)
-        assert ours.law == pytest.approx(np.asarray(theirs.law), abs=1e-12)
+        assert torch.is_tensor(theirs.distribution)
+        assert ours.distribution == pytest.approx(np.asarray(theirs.distribution), abs=1e-12)
         expected = rule.acceptance(draft, p)
         assert expected == pytest.approx(rule.acceptance(tensors, torch.from_numpy(p)), abs=1e-12)
         kept += len(ours.path)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pytest
 
-from specviz.core import rejection as rejection_module
 from specviz.core import rules
 from specviz.core.contract import Draft, FloatArray
 from specviz.core.draws import Purpose
 from specviz.core.rules import RULES
-from tests.core.branching import Ways, law_of, token_law, total_variation, ways
-from tests.core.golden import GOLDEN, law, number
+from tests.core.branching import Ways, distribution_of, token_distribution, total_variation, ways
+from tests.core.golden import GOLDEN, distribution, number
 from tests.core.one_position import (
     ONE,
     P,
@@ -27,6 +27,8 @@ from tests.core.one_position import (
     with_replacement,
     without_replacement,
 )
+
+rejection_module = import_module("specviz.core.rules.rejection")  # its name is also the rule
 
 
 def verdict_of(drafter: Callable[[Ways], Draft], rule: str) -> Callable[[Ways], tuple[int, bool]]:
@@ -42,11 +44,11 @@ def verdict_of(drafter: Callable[[Ways], Draft], rule: str) -> Callable[[Ways], 
 
 
 def acceptance(program: Callable[[Ways], tuple[int, bool]]) -> float:
-    return sum(weight for (_, accepted), weight in law_of(program).items() if accepted)
+    return sum(weight for (_, accepted), weight in distribution_of(program).items() if accepted)
 
 
-def first_token_law(program: Callable[[Ways], tuple[int, bool]]) -> FloatArray:
-    return token_law(lambda draws: program(draws)[0], V)
+def first_token_distribution(program: Callable[[Ways], tuple[int, bool]]) -> FloatArray:
+    return token_distribution(lambda draws: program(draws)[0], V)
 
 
 # -- exact values ---------------------------------------------------------------------------------
@@ -78,14 +80,16 @@ LOSSY = [name for name, rule in RULES.items() if not rule.lossless]
 
 
 @pytest.mark.parametrize(("rule", "drafter"), LOSSLESS)
-def test_lossless_rules_leave_the_targets_law(rule: str, drafter: Any) -> None:
-    law = first_token_law(verdict_of(drafter, rule))
-    assert total_variation(law, P) == pytest.approx(ONE["all_of_these_total_variation"], abs=1e-12)
+def test_lossless_rules_leave_the_targets_distribution(rule: str, drafter: Any) -> None:
+    distribution = first_token_distribution(verdict_of(drafter, rule))
+    assert total_variation(distribution, P) == pytest.approx(
+        ONE["all_of_these_total_variation"], abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("rule", LOSSY)
 def test_lossy_rules_do_not(rule: str) -> None:
-    assert total_variation(first_token_law(verdict_of(one_sample, rule)), P) > 0.02
+    assert total_variation(first_token_distribution(verdict_of(one_sample, rule)), P) > 0.02
 
 
 def test_alpha_is_the_overlap() -> None:
@@ -121,14 +125,14 @@ def test_recorded_acceptance_is_how_often_a_proposal_is_kept(rule: str, drafter:
 # -- planted faults: the same rules, a promise broken ---------------------------------------------
 
 
-def test_an_argmax_draft_that_reports_its_soft_law_is_biased() -> None:
+def test_an_argmax_draft_that_reports_its_soft_distribution_is_biased() -> None:
     def argmax_with_soft_q(draws: Ways) -> Draft:
         return Draft.chain([int(Q.argmax())], Q[None], V)
 
-    law = first_token_law(verdict_of(argmax_with_soft_q, "rejection"))
-    wrong = [number(x) for x in ONE["wrong_argmax_draft_with_soft_q_law"]]
-    assert law == pytest.approx(wrong, abs=1e-12)
-    right = first_token_law(
+    distribution = first_token_distribution(verdict_of(argmax_with_soft_q, "rejection"))
+    wrong = [number(x) for x in ONE["wrong_argmax_draft_with_soft_q_distribution"]]
+    assert distribution == pytest.approx(wrong, abs=1e-12)
+    right = first_token_distribution(
         verdict_of(lambda _: Draft.chain([int(Q.argmax())], None, V), "rejection")
     )
     assert right == pytest.approx(P, abs=1e-12)
@@ -136,23 +140,25 @@ def test_an_argmax_draft_that_reports_its_soft_law_is_biased() -> None:
 
 def test_resampling_from_p_is_biased(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rejection_module, "residual", WRONG["resample_from_p"])
-    law = first_token_law(verdict_of(one_sample, "rejection"))
-    assert law == pytest.approx([number(x) for x in ONE["wrong_resample_from_p_law"]], abs=1e-12)
+    distribution = first_token_distribution(verdict_of(one_sample, "rejection"))
+    assert distribution == pytest.approx(
+        [number(x) for x in ONE["wrong_resample_from_p_distribution"]], abs=1e-12
+    )
 
 
 def test_siblings_without_replacement_need_a_renormalised_q() -> None:
     def unrenormalised(draws: Ways) -> Draft:
         return without_replacement(draws, renormalise=False)
 
-    # the rule refuses nothing here: it cannot know, so the law shows it
-    law = first_token_law(verdict_of(unrenormalised, "rejection"))
+    # the rule refuses nothing here: it cannot know, so the distribution shows it
+    distribution = first_token_distribution(verdict_of(unrenormalised, "rejection"))
     wrong = ONE["wrong_without_replacement_with_unrenormalised_q_total_variation"]
-    assert total_variation(law, P) == pytest.approx(wrong, abs=1e-9)
+    assert total_variation(distribution, P) == pytest.approx(wrong, abs=1e-9)
 
 
 def test_dropping_a_proposal_for_its_own_confidence_is_biased() -> None:
     case = GOLDEN["stopping_and_pruning"]
-    p, q = law(case["p"]), law(case["q"])
+    p, q = distribution(case["p"]), distribution(case["q"])
 
     def first_token(draws: Ways, *, drop: bool) -> int:
         x = draws.categorical(q, 0, 0, Purpose.DRAFT)
@@ -161,10 +167,10 @@ def test_dropping_a_proposal_for_its_own_confidence_is_biased() -> None:
         verdict = rules.rejection(draft, np.stack([p, p])[: len(draft) + 1], draws, 0)
         return x if verdict.path else verdict.token
 
-    biased = token_law(lambda draws: first_token(draws, drop=True), 2)
-    assert biased == pytest.approx(law(case["law"]), abs=1e-12)
+    biased = token_distribution(lambda draws: first_token(draws, drop=True), 2)
+    assert biased == pytest.approx(distribution(case["distribution"]), abs=1e-12)
     assert total_variation(biased, p) == pytest.approx(number(case["total_variation"]))
-    assert token_law(lambda draws: first_token(draws, drop=False), 2) == pytest.approx(p)
+    assert token_distribution(lambda draws: first_token(draws, drop=False), 2) == pytest.approx(p)
 
 
 WRONG: dict[str, Callable[..., Any]] = {
@@ -173,8 +179,10 @@ WRONG: dict[str, Callable[..., Any]] = {
 }
 
 
-def round_law(rule: str, p: FloatArray, q: FloatArray, gamma: int) -> dict[tuple[int, ...], float]:
-    """Law of what one round emits; p and q are the same in every context."""
+def round_distribution(
+    rule: str, p: FloatArray, q: FloatArray, gamma: int
+) -> dict[tuple[int, ...], float]:
+    """Distribution of what one round emits; p and q are the same in every context."""
 
     def program(draws: Ways) -> tuple[int, ...]:
         x = [draws.categorical(q, i, i, Purpose.DRAFT) for i in range(gamma)]
@@ -182,22 +190,22 @@ def round_law(rule: str, p: FloatArray, q: FloatArray, gamma: int) -> dict[tuple
         verdict = RULES[rule].verify(draft, np.stack([p] * (gamma + 1)), draws, 0)
         return (*(x[i] for i in verdict.path), verdict.token)
 
-    return law_of(program)
+    return distribution_of(program)
 
 
-def text_law(one_round: dict[tuple[int, ...], float], length: int) -> FloatArray:
-    """Law ``(V,) * length`` of the first tokens of a text made of such rounds."""
-    law = np.zeros((V,) * length)
+def text_distribution(one_round: dict[tuple[int, ...], float], length: int) -> FloatArray:
+    """Distribution ``(V,) * length`` of the first tokens of a text made of such rounds."""
+    distribution = np.zeros((V,) * length)
     open_texts = {(): 1.0}
     while open_texts:
         text, weight = open_texts.popitem()
         for more, chance in one_round.items():
             longer = (*text, *more)[:length]
             if len(longer) == length:
-                law[longer] += weight * chance
+                distribution[longer] += weight * chance
             else:
                 open_texts[longer] = open_texts.get(longer, 0.0) + weight * chance
-    return law
+    return distribution
 
 
 @pytest.mark.parametrize("fault", [None, *WRONG])
@@ -208,14 +216,14 @@ def test_three_tokens_over_several_rounds(
     expected = number(known["faulty_sampler_throughout"][fault]) if fault else 0.0
     if fault:
         monkeypatch.setattr(rejection_module, "residual", WRONG[fault])
-    found = text_law(round_law("rejection", P, Q, gamma=2), length=3)
+    found = text_distribution(round_distribution("rejection", P, Q, gamma=2), length=3)
     plain = np.einsum("a,b,c->abc", P, P, P)
     assert total_variation(found, plain) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("gamma", [1, 2, 3])
-def test_block_leaves_the_targets_law_also_past_the_block(gamma: int) -> None:
-    found = text_law(round_law("block", P, Q, gamma), length=4)
+def test_block_leaves_the_targets_distribution_also_past_the_block(gamma: int) -> None:
+    found = text_distribution(round_distribution("block", P, Q, gamma), length=4)
     plain = np.einsum("a,b,c,d->abcd", P, P, P, P)
     assert total_variation(found, plain) == pytest.approx(0, abs=1e-12)
 
@@ -226,7 +234,7 @@ BLOCK = GOLDEN["block_verification"]
 @pytest.mark.parametrize("gamma", [1, 2, 3, 4])
 @pytest.mark.parametrize(("rule", "table"), [("rejection", "token_rule"), ("block", "block_rule")])
 def test_accepted_tokens_per_round(rule: str, table: str, gamma: int) -> None:
-    one_round = round_law(rule, law(BLOCK["p"]), law(BLOCK["q"]), gamma)
+    one_round = round_distribution(rule, distribution(BLOCK["p"]), distribution(BLOCK["q"]), gamma)
     accepted = sum((len(text) - 1) * weight for text, weight in one_round.items())
     assert accepted == pytest.approx(number(BLOCK[table][str(gamma)]), abs=1e-12)
 
@@ -244,8 +252,8 @@ class Fixed(Ways):
     def accept(self, probability: float, position: int, node: int) -> bool:
         return self.numbers[node] < probability
 
-    def choose(self, law: Any) -> int:
-        return int(np.argmax(law))
+    def choose(self, distribution: Any) -> int:
+        return int(np.argmax(distribution))
 
 
 @pytest.mark.parametrize("any_number", [0.0, 0.5, 1 - 1e-12])
@@ -263,5 +271,5 @@ def test_the_worked_example_emits_two_tokens(any_number: float) -> None:
     verdicts = ["accepted" if i in verdict.path else "rejected" for i in range(2)]
     assert verdicts == case["verdicts"]
     assert words[verdict.token] == "brown"
-    assert verdict.law[1] == 0
+    assert verdict.distribution[1] == 0
     assert len([*verdict.path, verdict.token]) == case["tokens_emitted_in_this_pass"]

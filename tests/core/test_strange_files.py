@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specviz.core import unpack
-from specviz.core.files import TraceFileError, load, save
+from specviz.core.trace import unpack
+from specviz.core.trace.files import TraceFileError, load, save
 from tests.core.handmade import assert_equal, one_of_each
 from tests.core.tampering import NOBODY, Harmful, header, meta, npy, refusal, tampered
 

@@ -1,4 +1,4 @@
-"""Tables as models: their laws, their cache, and texts decoded from them."""
+"""Tables as models: their distributions, their cache, and texts decoded from them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from specviz.core.draws import Purpose, Sampler
 from specviz.core.rules import RULES
 from specviz.core.tabular import TabularModel, TabularPair, TabularSession
 
-# -- laws -----------------------------------------------------------------------------------------
+# -- distributions
+# -----------------------------------------------------------------------------------------
 
 
-def test_the_law_follows_the_last_tokens() -> None:
+def test_the_distribution_follows_the_last_tokens() -> None:
     model = TabularModel.random(3, order=2, seed=0)
     assert (model.order, model.vocab_size, model.parameters) == (2, 3, 27)
-    assert np.array_equal(model.law([2, 2, 1, 2]), model.table[1, 2])
-    assert np.array_equal(model.law([2]), model.table[0, 2])  # filled up with token 0
-    assert np.array_equal(model.law([]), model.table[0, 0])
+    assert np.array_equal(model.distribution([2, 2, 1, 2]), model.table[1, 2])
+    assert np.array_equal(model.distribution([2]), model.table[0, 2])  # filled up with token 0
+    assert np.array_equal(model.distribution([]), model.table[0, 0])
     coin = TabularModel([0.25, 0.75])
     assert coin.order == 0
-    assert coin.law([1, 1, 0]).tolist() == coin.law([]).tolist() == [0.25, 0.75]
+    assert coin.distribution([1, 1, 0]).tolist() == coin.distribution([]).tolist() == [0.25, 0.75]
 
 
 def test_a_random_table_is_the_same_for_the_same_seed() -> None:
@@ -41,10 +42,12 @@ def test_a_table_that_is_not_square_is_refused(table: Any) -> None:
         TabularModel(table)
 
 
-@pytest.mark.parametrize("law", [[0.5, 0.6], [1.5, -0.5], [np.nan, 1.0], [0.0, 0.0]])
-def test_a_law_that_is_none_is_refused(law: list[float]) -> None:
-    with pytest.raises(ValueError, match="every law in table must be non-negative and sum to 1"):
-        TabularModel(law)
+@pytest.mark.parametrize("distribution", [[0.5, 0.6], [1.5, -0.5], [np.nan, 1.0], [0.0, 0.0]])
+def test_a_distribution_that_is_none_is_refused(distribution: list[float]) -> None:
+    with pytest.raises(
+        ValueError, match="every distribution in table must be non-negative and sum to 1"
+    ):
+        TabularModel(distribution)
 
 
 # -- the cache ------------------------------------------------------------------------------------
@@ -58,24 +61,26 @@ TREE = Draft(
 )
 
 
-def laws(session: TabularSession, pending: list[int], draft: Draft) -> FloatArray:
+def distributions(session: TabularSession, pending: list[int], draft: Draft) -> FloatArray:
     return np.exp(session.verify(np.array(pending), draft))
 
 
 def test_every_node_sees_its_ancestors_only() -> None:
     session = MODEL.session()
-    p = laws(session, [3, 1], TREE)
+    p = distributions(session, [3, 1], TREE)
     paths = [[3, 1], [3, 1, 1], [3, 1, 2], [3, 1, 2, 3], [3, 1, 2, 3, 0]]
-    assert p == pytest.approx(np.stack([MODEL.law(path) for path in paths]))
+    assert p == pytest.approx(np.stack([MODEL.distribution(path) for path in paths]))
 
 
 def test_rolling_back_keeps_the_pending_tokens_and_the_path() -> None:
     session = MODEL.session()
-    laws(session, [3, 1], TREE)
+    distributions(session, [3, 1], TREE)
     assert session.length == 2 + 4
     session.keep([1, 2])
     assert session.length == 4
-    assert laws(session, [0], Draft.empty(4))[0] == pytest.approx(MODEL.law([3, 1, 2, 3, 0]))
+    assert distributions(session, [0], Draft.empty(4))[0] == pytest.approx(
+        MODEL.distribution([3, 1, 2, 3, 0])
+    )
     session.keep([])
     assert session.length == 5 and session.passes == 2
     session.begin()
@@ -86,14 +91,14 @@ def test_rolling_back_keeps_the_pending_tokens_and_the_path() -> None:
 
 def test_keeping_the_wrong_path_would_show() -> None:
     session = MODEL.session()
-    laws(session, [3, 1], TREE)
+    distributions(session, [3, 1], TREE)
     session.keep([0])  # the path was [1, 2]
-    wrong = laws(session, [0], Draft.empty(4))[0]
-    assert np.abs(wrong - MODEL.law([3, 1, 2, 3, 0])).max() > 0.01
+    wrong = distributions(session, [0], Draft.empty(4))[0]
+    assert np.abs(wrong - MODEL.distribution([3, 1, 2, 3, 0])).max() > 0.01
 
 
 def test_a_wider_vocabulary_gives_the_rest_no_mass() -> None:
-    p = laws(MODEL.session(vocab_size=6), [0], Draft.empty(6))
+    p = distributions(MODEL.session(vocab_size=6), [0], Draft.empty(6))
     assert p.shape == (1, 6)
     assert p[0, 4:].tolist() == [0, 0] and p.sum() == pytest.approx(1)
 
@@ -143,14 +148,14 @@ def decode(rule: str, draft: TabularModel, gammas: list[int], seed: int, noise: 
         x: list[int] = []
         q: list[FloatArray] = []
         for i in range(gammas[rounds % len(gammas)]):
-            q.append(draft.law(text + x))
+            q.append(draft.distribution(text + x))
             position = len(text) + i
             if noise == "target":
                 x.append(draws.race(q[-1], position, node=i))
             else:
                 x.append(draws.categorical(q[-1], position, i, Purpose.DRAFT))
         proposal = Draft.chain(x, np.stack(q), 6) if x else Draft.empty(6)
-        p = laws(session, text[session.length :], proposal)
+        p = distributions(session, text[session.length :], proposal)
         verdict = RULES[rule].verify(proposal, p, draws, len(text))
         session.keep(verdict.path)
         text += [x[i] for i in verdict.path] + [verdict.token]
@@ -163,8 +168,10 @@ def target_only(rule: str, seed: int) -> list[int]:
     """The target by itself: its own race, or its most likely token, at each position."""
     draws, text = Sampler(seed), [0]
     while len(text) < LENGTH:
-        law = TARGET.law(text)
-        text.append(int(law.argmax()) if rule == "greedy" else draws.race(law, len(text)))
+        distribution = TARGET.distribution(text)
+        text.append(
+            int(distribution.argmax()) if rule == "greedy" else draws.race(distribution, len(text))
+        )
     return text
 
 
@@ -200,14 +207,14 @@ def test_shared_noise_is_accepted_more_often() -> None:
         draws, text, count = Sampler(3), [0], 0
         while len(text) < 600:
             draws.begin_round(count := count + 1)
-            q = DRAFTS[0].law(text)
+            q = DRAFTS[0].distribution(text)
             at = len(text)
             x = (
                 draws.race(q, at, node=0)
                 if noise == "target"
                 else draws.categorical(q, at, 0, Purpose.DRAFT)
             )
-            p = np.stack([TARGET.law(text), TARGET.law([*text, x])])
+            p = np.stack([TARGET.distribution(text), TARGET.distribution([*text, x])])
             verdict = RULES["match"].verify(Draft.chain([x], q[None], 6), p, draws, at)
             text += [x] * len(verdict.path) + [verdict.token]
         return count

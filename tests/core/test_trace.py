@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import specviz as sv
-from specviz.core.columns import NODES, ROUNDS, TIMES, Table
-from specviz.core.trace import Trace
+from specviz.core.trace.columns import NODES, ROUNDS, TIMES, Table
+from specviz.core.trace.trace import Trace
 from tests.core.handmade import ONE_OF_EACH_TOKENS, add_round, decoded, empty, one_of_each
 
 
@@ -196,7 +196,7 @@ def test_size_does_not_depend_on_the_vocabulary() -> None:
         for tr in (small, large)
     ]
     assert per_row[0] == per_row[1]
-    whole = decoded(30, full_laws=True)
+    whole = decoded(30, full_distributions=True)
     assert whole.node_table["full_p"].shape == (len(whole.node_table), 30)
     assert nbytes(whole) > nbytes(small)
 

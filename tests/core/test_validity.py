@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specviz.core.columns import NODES, ROUNDS
-from specviz.core.files import load
-from specviz.core.trace import Trace
-from specviz.core.validity import NODE_RANGES, ROUND_RANGES
+from specviz.core.trace.columns import NODES, ROUNDS
+from specviz.core.trace.files import load
+from specviz.core.trace.trace import Trace
+from specviz.core.trace.validity import NODE_RANGES, ROUND_RANGES
 from tests.core.handmade import one_of_each
 from tests.core.tampering import npy, refusal, tampered
 

@@ -1,8 +1,8 @@
 """Tiny random models of many families, strong enough to be witnesses.
 
-A freshly initialised model has a nearly uniform law that hardly depends on context: planted faults
-would pass. So weights are drawn large, logits are scaled to a spread of about 3, and the draft is
-the target with noise on every weight. :func:`witness` says how strong a pair is.
+A freshly initialised model has a nearly uniform distribution that hardly depends on context:
+planted faults would pass. So weights are drawn large, logits are scaled to a spread of about 3,
+and the draft is the target with noise on every weight. :func:`witness` says how strong a pair is.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from specviz.core.contract import Draft, IntArray, Sampling
-from specviz.decoding.distributions import laws
-from specviz.decoding.target import HFTarget
+from specviz.decoding.distributions import distributions
+from specviz.decoding.hf.target import HFTarget
 from specviz.models.model import Model, as_model
 
 VOCAB = 96
@@ -188,8 +188,8 @@ def witness(target: Model, draft: Model, steps: int = 80) -> tuple[float, int]:
     distances = []
     none = Draft.empty(VOCAB)
     for _ in range(steps):
-        p = laws(p_session.verify(text[p_session.length :], none), Sampling())[0]
-        q = laws(q_session.verify(text[q_session.length :], none), Sampling())[0]
+        p = distributions(p_session.verify(text[p_session.length :], none), Sampling())[0]
+        q = distributions(q_session.verify(text[q_session.length :], none), Sampling())[0]
         distances.append(0.5 * np.abs(p - q).sum())
         text = np.append(text, p.argmax())
     return float(np.mean(distances)), len(set(text[3:].tolist()))

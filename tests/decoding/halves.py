@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from specviz.core.contract import Draft, IntArray
-from specviz.decoding import partial as module
-from specviz.decoding.target import HFTarget
+from specviz.decoding.hf import split_forward as module
+from specviz.decoding.hf.target import HFTarget
 from specviz.models.model import Model
 
 from . import families as f

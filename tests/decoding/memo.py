@@ -15,10 +15,10 @@ import numpy as np
 from specviz.core.contract import ROOT, Draft, FloatArray, IntArray, Sampling
 from specviz.core.draws import Sampler
 from specviz.core.rules import RULES, Rule
-from specviz.decoding.distributions import laws
+from specviz.decoding.distributions import distributions
+from specviz.decoding.hf.target import HFTarget
 from specviz.decoding.loop import Happened, rounds
 from specviz.decoding.stopping import Stopping
-from specviz.decoding.target import HFTarget
 
 Text = tuple[int, ...]
 
@@ -47,9 +47,9 @@ class Memo:
             self._read = text
         return self._rows[text]
 
-    def law(self, text: Sequence[int], sampling: Sampling) -> FloatArray:
-        """Return the law ``(vocab,)`` of the next token."""
-        return laws(self.row(tuple(text))[None], sampling)[0]
+    def distribution(self, text: Sequence[int], sampling: Sampling) -> FloatArray:
+        """Return the distribution ``(vocab,)`` of the next token."""
+        return distributions(self.row(tuple(text))[None], sampling)[0]
 
     def session(self, vocab_size: int | None = None) -> _Session:
         return _Session(self)
@@ -89,7 +89,7 @@ class _Session:
 
 
 def memoised(pair: Any) -> Any:
-    """Return a pair for ``loop.rounds`` and ``enumerate_law`` whose models are remembered."""
+    """Return a pair for ``loop.rounds`` and enumeration whose models are remembered."""
     return SimpleNamespace(
         target=Memo(pair.target, pair.vocab_size),
         draft=Memo(pair.draft, pair.vocab_size),
@@ -131,36 +131,37 @@ def continuations(
     return texts
 
 
-def joint_law(
+def joint_distribution(
     memo: Memo, prompt: Sequence[int], length: int, sampling: Sampling
 ) -> dict[Text, float]:
-    """Return text -> probability of every continuation, from the model's laws alone."""
-    law: dict[Text, float] = {(): 1.0}
+    """Return text -> probability of every continuation, from the model's distributions alone."""
+    distribution: dict[Text, float] = {(): 1.0}
     for _ in range(length):
         grown: dict[Text, float] = {}
-        for text, mass in law.items():
-            p = memo.law((*prompt, *text), sampling)
+        for text, mass in distribution.items():
+            p = memo.distribution((*prompt, *text), sampling)
             for token in np.flatnonzero(p).tolist():
                 grown[(*text, token)] = mass * float(p[token])
-        law = grown
-    return law
+        distribution = grown
+    return distribution
 
 
 def resampling(p: FloatArray, q: FloatArray) -> FloatArray:
-    """Return the law of a token if a rejection draws from p again: wrong."""
+    """Return the distribution of a token if a rejection draws from p again: wrong."""
     kept = np.minimum(p, q)
     out: FloatArray = kept + (1 - kept.sum()) * p
     return out
 
 
 def witness(pair: Any, prompts: Sequence[Sequence[int]], sampling: Sampling) -> Text:
-    """Return the prompt after which that fault changes the next token's law most.
+    """Return the prompt after which that fault changes the next token's distribution most.
 
-    Laws with nearly all mass on one token are passed over: they leave nothing to test after it.
+    Distributions with nearly all mass on one token are passed over: they leave nothing to test
+    after it.
     """
     faults: dict[Text, float] = {}
     for prompt in prompts:
-        p, q = pair.target.law(prompt, sampling), pair.draft.law(prompt, sampling)
+        p, q = pair.target.distribution(prompt, sampling), pair.draft.distribution(prompt, sampling)
         faults[tuple(prompt)] = (
             float(p.max() < 0.8) * 0.5 * float(np.abs(resampling(p, q) - p).sum())
         )
@@ -169,14 +170,17 @@ def witness(pair: Any, prompts: Sequence[Sequence[int]], sampling: Sampling) -> 
     return best
 
 
-def pairs_law(
+def pairs_distribution(
     memo: Memo, prompt: Sequence[int], firsts: Sequence[int], sampling: Sampling
 ) -> Mapping[Text, float]:
-    """Return the law of two tokens, all texts that begin with none of ``firsts`` as one: ``()``."""
-    p = memo.law(prompt, sampling)
-    law: dict[Text, float] = {(): 1.0 - float(p[list(firsts)].sum())}
+    """Return the distribution of two tokens.
+
+    All texts that begin with none of ``firsts`` as one: ``()``.
+    """
+    p = memo.distribution(prompt, sampling)
+    distribution: dict[Text, float] = {(): 1.0 - float(p[list(firsts)].sum())}
     for first in firsts:
-        then = memo.law((*prompt, first), sampling)
+        then = memo.distribution((*prompt, first), sampling)
         for second in np.flatnonzero(then).tolist():
-            law[first, second] = float(p[first] * then[second])
-    return law
+            distribution[first, second] = float(p[first] * then[second])
+    return distribution

@@ -14,10 +14,10 @@ import specviz as sv
 from specviz.core.contract import Sampling
 from specviz.core.rules import RULES
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.decoding.batched import Batched, RowSession, copied
-from specviz.decoding.cache import UnsupportedModelError
-from specviz.decoding.ragged import RaggedModel
-from specviz.decoding.replicas import END, Replicas, replicas
+from specviz.decoding.hf.cache import UnsupportedModelError
+from specviz.decoding.replicas.batched import Batched, RowSession, copied
+from specviz.decoding.replicas.engine import END, Replicas, replicas
+from specviz.decoding.replicas.padded_batch import RaggedModel
 from tests.decoding import families
 
 PROMPT = [1, 2, 3]

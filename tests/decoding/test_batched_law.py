@@ -1,4 +1,7 @@
-"""The law of texts that are decoded in batches: chi-square and audits, with their planted twins."""
+"""The distribution of texts that are decoded in batches: chi-square and audits.
+
+With their planted twins.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ import pytest
 import specviz as sv
 from specviz.core.contract import Sampling
 from specviz.core.rules import RULES
-from specviz.decoding.replicas import Replicas
+from specviz.decoding.replicas.engine import Replicas
 from specviz.lossless import Verdict
 from tests.decoding import families
-from tests.decoding.memo import joint_law, memoised, witness
+from tests.decoding.memo import joint_distribution, memoised, witness
 from tests.lossless.chisquare import p_value
 from tests.lossless.planted import WRONG_RULES
 
@@ -26,11 +29,11 @@ def pair() -> sv.Pair:
     return sv.Pair(target=target, draft=draft)
 
 
-def test_the_joint_law_of_texts_that_go_beyond_gamma(pair: sv.Pair) -> None:
+def test_the_joint_distribution_of_texts_that_go_beyond_gamma(pair: sv.Pair) -> None:
     """Four tokens with gamma 2, the four likeliest at each position."""
     remembered = memoised(pair)
     prompt = witness(remembered, [[1, 2, i] for i in range(8)], TOP_4)
-    law = joint_law(remembered.target, prompt, 4, TOP_4)
+    distribution = joint_distribution(remembered.target, prompt, 4, TOP_4)
 
     def drawn(rule: Any) -> list[tuple[int, ...]]:
         many = Replicas(
@@ -39,8 +42,8 @@ def test_the_joint_law_of_texts_that_go_beyond_gamma(pair: sv.Pair) -> None:
         )  # fmt: skip
         return [tuple(text) for text in many.draw(1500, progress=False).tolist()]
 
-    assert p_value(drawn(RULES["rejection"]), law) > 1e-3
-    assert p_value(drawn(WRONG_RULES["resample_from_p"]), law) < 1e-6
+    assert p_value(drawn(RULES["rejection"]), distribution) > 1e-3
+    assert p_value(drawn(WRONG_RULES["resample_from_p"]), distribution) < 1e-6
 
 
 @pytest.mark.parametrize("drafter", [sv.DraftModel(3), sv.PromptLookup(3)])

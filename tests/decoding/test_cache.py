@@ -9,8 +9,8 @@ import torch
 import transformers as tf
 from transformers import DynamicCache, PreTrainedModel
 
-from specviz.decoding import cache as module
-from specviz.decoding.cache import (
+from specviz.decoding.hf import cache as module
+from specviz.decoding.hf.cache import (
     UnsupportedModelError,
     capabilities,
     crop,
@@ -19,7 +19,7 @@ from specviz.decoding.cache import (
     held,
     refuse,
 )
-from specviz.decoding.growing import GrowingLayer, new_cache
+from specviz.decoding.hf.growing_cache import GrowingLayer, new_cache
 
 from . import families as f
 

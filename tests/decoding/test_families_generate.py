@@ -11,12 +11,12 @@ import torch
 
 import specviz as sv
 from specviz.core.contract import Sampling
-from specviz.core.trace import Trace
-from specviz.decoding.cache import UnsupportedModelError
+from specviz.core.trace.trace import Trace
+from specviz.decoding.hf.cache import UnsupportedModelError
 from specviz.drafters.draft_model import DraftModel
 from tests.api.pairs import sharp
 from tests.decoding.families import CHAINS_ONLY, FAMILIES, llama, plain
-from tests.decoding.memo import continuations, joint_law, memoised, resampling, witness
+from tests.decoding.memo import continuations, joint_distribution, memoised, resampling, witness
 from tests.lossless.chisquare import p_value, power
 from tests.lossless.planted import WRONG_RULES
 
@@ -123,7 +123,10 @@ def test_mixed_gammas_over_hundreds_of_rounds(family: str, length: int) -> None:
 
 
 def test_a_draft_cache_that_is_one_short_after_full_acceptance_shows() -> None:
-    """The planted twin, at temperature 1: a draft that missed a token no longer has the law p."""
+    """The planted twin, at temperature 1.
+
+    A draft that missed a token no longer has the distribution p.
+    """
     target = pair_of("gpt2").target
     pair = sv.Pair(target=target, draft=target)
     assert len(run(pair, length=80, drafter=Mixed())) == 40
@@ -142,19 +145,21 @@ def test_three_tokens_by_chi_square(family: str) -> None:
     pair = memoised(pair_of(family))
     n, seed = 1500, 4
     prompt = witness(pair, np.random.default_rng(0).integers(1, 96, (12, 4)).tolist(), TOP_4)
-    law = joint_law(pair.target, prompt, 3, TOP_4)
-    p, q = pair.target.law(prompt, TOP_4), pair.draft.law(prompt, TOP_4)
+    distribution = joint_distribution(pair.target, prompt, 3, TOP_4)
+    p, q = pair.target.distribution(prompt, TOP_4), pair.draft.distribution(prompt, TOP_4)
     shift = resampling(p, q) / np.where(p > 0, p, 1)
-    wrong = {text: mass * shift[text[0]] for text, mass in law.items()}
-    assert power(law, wrong, n, 1e-6) > 0.99, "the fault in the first token alone would be seen"
+    wrong = {text: mass * shift[text[0]] for text, mass in distribution.items()}
+    assert power(distribution, wrong, n, 1e-6) > 0.99, (
+        "the fault in the first token alone would be seen"
+    )
 
     def drawn(rule: Any) -> list[tuple[int, ...]]:
         return continuations(
             pair, DraftModel(2), rule, prompt, length=3, count=n, seed=seed, sampling=TOP_4
         )
 
-    assert p_value(drawn("rejection"), law) > LEVEL
-    assert p_value(drawn(WRONG_RULES["resample_from_p"]), law) < 1e-6
+    assert p_value(drawn("rejection"), distribution) > LEVEL
+    assert p_value(drawn(WRONG_RULES["resample_from_p"]), distribution) < 1e-6
 
 
 # -- embeddings of different sizes ----------------------------------------------------------------
@@ -162,7 +167,10 @@ def test_three_tokens_by_chi_square(family: str) -> None:
 
 @pytest.mark.parametrize("sizes", [(16, 12), (12, 16)], ids=["draft knows fewer", "knows more"])
 def test_padded_vocabularies(sizes: tuple[int, int]) -> None:
-    """Every id of the target can be emitted, no id of the draft alone; the law is the target's."""
+    """Every id of the target can be emitted, no id of the draft alone.
+
+    The distribution is the target's.
+    """
     models = []
     for seed, size in enumerate(sizes):
         torch.manual_seed(seed)
@@ -184,12 +192,12 @@ def test_padded_vocabularies(sizes: tuple[int, int]) -> None:
 
     remembered = memoised(pair)
     settings = Sampling(temperature=2.0, top_k=8)
-    law = joint_law(remembered.target, PROMPT, 2, settings)
+    distribution = joint_distribution(remembered.target, PROMPT, 2, settings)
     texts = continuations(
         remembered, DraftModel(1), "rejection", PROMPT, length=2, count=1000, seed=1,
         sampling=settings,
     )  # fmt: skip
-    assert p_value(texts, law) > LEVEL
+    assert p_value(texts, distribution) > LEVEL
 
 
 def test_a_recurrent_model_is_refused_by_name() -> None:

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-import specviz.decoding.cache as cache
-import specviz.decoding.target as module
+import specviz.decoding.hf.cache as cache
+import specviz.decoding.hf.target as module
 from specviz.core.contract import Draft, IntArray
-from specviz.decoding.cache import UnsupportedModelError
-from specviz.decoding.target import HFTarget
+from specviz.decoding.hf.cache import UnsupportedModelError
+from specviz.decoding.hf.target import HFTarget
 from specviz.models.model import Model
 
 from . import families as f

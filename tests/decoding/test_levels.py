@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from specviz.decoding import levels
+from specviz.decoding.replicas import prefix_batches as levels
 from specviz.models.model import Model
 from tests.decoding import families
 

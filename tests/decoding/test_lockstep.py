@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from specviz.decoding.lockstep import Crew
+from specviz.decoding.replicas.batch_scheduler import Crew
 
 
 def everyone(waiting: list[Any]) -> range:

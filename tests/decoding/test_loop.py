@@ -17,7 +17,7 @@ from specviz.decoding.loop import Happened, histories, rounds
 from specviz.decoding.stopping import Stopping
 from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
 from specviz.drafters.target_only import TargetOnly
-from specviz.lossless import target_law
+from specviz.lossless import target_distribution
 from tests.core.golden import GOLDEN
 from tests.lossless.chisquare import p_value
 from tests.lossless.enumeration import random_pair
@@ -114,7 +114,7 @@ def test_no_round_proposes_more_than_can_be_used() -> None:
     assert left == 0
 
 
-def test_laws_are_taken_under_the_settings_of_both_models() -> None:
+def test_distributions_are_taken_under_the_settings_of_both_models() -> None:
     pair = random_pair(6, order=1, seed=2)
     sampling = Sampling(temperature=0.7, top_k=3)
     for round_ in decode(pair, DraftModel(3), length=40, sampling=sampling):
@@ -134,7 +134,7 @@ def test_each_row_is_penalised_by_its_own_ancestors() -> None:
     ]  # fmt: skip
 
 
-def test_a_drafter_that_proposes_what_its_law_excludes_is_stopped() -> None:
+def test_a_drafter_that_proposes_what_its_distribution_excludes_is_stopped() -> None:
     class Liar(DraftModel):
         def propose(self, context: Context, draws: Any) -> Draft:
             honest = super().propose(context, draws)
@@ -142,7 +142,9 @@ def test_a_drafter_that_proposes_what_its_law_excludes_is_stopped() -> None:
             q[0, honest.tokens[0]] = 0.0
             return replace(honest, q=q, _children={})
 
-    with pytest.raises(DraftContractError, match="to which the law q it reports gives probability"):
+    with pytest.raises(
+        DraftContractError, match="to which the distribution q it reports gives probability"
+    ):
         decode(random_pair(4, 1, seed=3), Liar(2))
 
 
@@ -176,13 +178,16 @@ def texts_of(pair: TabularPair, sampler: type[Sampler]) -> list[tuple[int, ...]]
     return texts
 
 
-def test_the_sampled_text_has_the_targets_law_and_faulty_draws_do_not() -> None:
-    """Chi-square on the joint law of four tokens; each twin re-uses a number it has looked at."""
+def test_the_sampled_text_has_the_targets_distribution_and_faulty_draws_do_not() -> None:
+    """Chi-square on the joint distribution of four tokens.
+
+    Each twin re-uses a number it has looked at.
+    """
     pair = TabularPair(TabularModel.random(3, 1, seed=6), TabularModel.random(3, 1, seed=17))
-    law = target_law(pair, prompt=[0], length=4)
-    assert p_value(texts_of(pair, Sampler), law) > LEVEL
+    distribution = target_distribution(pair, prompt=[0], length=4)
+    assert p_value(texts_of(pair, Sampler), distribution) > LEVEL
     for twin in (Stuck, SharedByPurposes):
-        assert p_value(texts_of(pair, twin), law) < 1e-6, twin
+        assert p_value(texts_of(pair, twin), distribution) < 1e-6, twin
 
 
 def test_rejections_happen_at_the_rate_of_the_distance() -> None:

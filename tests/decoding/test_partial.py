@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import torch
 
-import specviz.decoding.partial as module
+import specviz.decoding.hf.split_forward as module
 from specviz.core.contract import Draft, IntArray
-from specviz.decoding.cache import held
-from specviz.decoding.target import HFTarget
+from specviz.decoding.hf.cache import held
+from specviz.decoding.hf.target import HFTarget
 from specviz.models.model import Model
 
 from . import families as f

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-import specviz.decoding.partial as module
-from specviz.decoding import proof
-from specviz.decoding.cache import UnsupportedModelError, held
-from specviz.decoding.target import HFTarget
+import specviz.decoding.hf.split_forward as module
+from specviz.decoding.hf import selftest as proof
+from specviz.decoding.hf.cache import UnsupportedModelError, held
+from specviz.decoding.hf.target import HFTarget
 from specviz.models.model import Model
 
 from . import families as f

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from specviz.core.contract import Draft
-from specviz.decoding import ragged
-from specviz.decoding.cache import UnsupportedModelError
-from specviz.decoding.ragged import Pass, RaggedModel, open_ragged
+from specviz.decoding.hf.cache import UnsupportedModelError
+from specviz.decoding.replicas import padded_batch as ragged
+from specviz.decoding.replicas.padded_batch import Pass, RaggedModel, open_ragged
 
 from . import families as f
 

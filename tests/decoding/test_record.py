@@ -1,4 +1,7 @@
-"""From a round to its rows: every number against the laws themselves, in memory that is bounded."""
+"""From a round to its rows: every number against the distributions themselves.
+
+In memory that is bounded.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,10 @@ import numpy as np
 import pytest
 
 import specviz as sv
-from specviz.core.columns import NODES, ROUNDS, Table
-from specviz.core.rule import residual
+from specviz.core.rules.rule import residual
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.core.trace import Trace
+from specviz.core.trace.columns import NODES, ROUNDS, Table
+from specviz.core.trace.trace import Trace
 from specviz.decoding.record import entropy, most_likely
 from tests.lossless.planted import Siblings
 
@@ -25,7 +28,7 @@ def pair_of(vocab_size: int = VOCAB) -> TabularPair:
 
 
 def traced(**options: Any) -> Trace:
-    options = {"gamma": 3, "k": 4, "full_laws": True, "max_new_tokens": 40, **options}
+    options = {"gamma": 3, "k": 4, "full_distributions": True, "max_new_tokens": 40, **options}
     if "drafter" in options:
         del options["gamma"]
     return sv.generate(pair_of(), [0, 1], progress=False, **options)
@@ -39,7 +42,7 @@ def traced(**options: Any) -> Trace:
     [{}, {"verify": "match"}, {"drafter": Siblings()}],
     ids=["rejection", "match", "siblings"],
 )
-def test_every_number_of_a_node_is_that_of_its_laws(options: dict[str, Any]) -> None:
+def test_every_number_of_a_node_is_that_of_its_distributions(options: dict[str, Any]) -> None:
     trace = traced(**options)
     table = trace.node_table
     assert len(table) > 20
@@ -61,8 +64,8 @@ def test_every_number_of_a_node_is_that_of_its_laws(options: dict[str, Any]) -> 
         for side, where in (("above", p[off] > q[off]), ("below", p[off] <= q[off])):
             assert at[f"tail_p_{side}"] == pytest.approx(p[off][where].sum(), abs=1e-12)
             assert at[f"tail_q_{side}"] == pytest.approx(q[off][where].sum(), abs=1e-12)
-        for law, name in ((p, "entropy_p"), (q, "entropy_q")):
-            mass = law[law > 0]
+        for distribution, name in ((p, "entropy_p"), (q, "entropy_q")):
+            mass = distribution[distribution > 0]
             assert at[name] == pytest.approx(-(mass * np.log(mass)).sum(), abs=1e-5)
         listed = at["residual_ids"] >= 0
         left = residual(p, q)
@@ -89,22 +92,24 @@ def test_a_later_sibling_is_judged_by_the_residual_of_the_earlier() -> None:
     assert seen > 5
 
 
-def test_the_closing_token_is_on_record_with_its_law() -> None:
+def test_the_closing_token_is_on_record_with_its_distribution() -> None:
     trace = traced()
     kinds = set()
     for this in trace.rounds:
-        law = trace.round_table["full_closing"][this.index]
+        distribution = trace.round_table["full_closing"][this.index]
         closing = this.closing
         kinds.add(closing.kind)
-        assert closing.p == law[closing.token] > 0
-        assert closing.choice.cdf_lo == pytest.approx(law[: closing.token].sum(), abs=1e-12)
+        assert closing.p == distribution[closing.token] > 0
+        assert closing.choice.cdf_lo == pytest.approx(
+            distribution[: closing.token].sum(), abs=1e-12
+        )
         assert closing.choice.cdf_lo <= closing.choice.u * closing.choice.mass
         assert closing.choice.u * closing.choice.mass < closing.choice.cdf_hi
         if closing.kind == "correction":
             node = next(n for n in this.nodes if n.verdict == "rejected")
             where = trace.node_slice(this.index).start + node.index
             p, q = (trace.node_table[name][where] for name in ("full_p", "full_q"))
-            np.testing.assert_allclose(law, residual(p, q), atol=1e-12)
+            np.testing.assert_allclose(distribution, residual(p, q), atol=1e-12)
     assert kinds >= {"correction", "bonus"}
 
 
@@ -187,9 +192,9 @@ def test_every_column_is_written() -> None:
 
 
 def test_most_likely_takes_the_first_of_equals_and_no_zeros() -> None:
-    laws = np.array([[0.2, 0.3, 0.2, 0.3, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0]])
-    assert most_likely(laws, 3).tolist() == [[1, 3, 0], [2, -1, -1]]
-    assert most_likely(laws, 7).tolist() == [[1, 3, 0, 2, -1, -1, -1], [2, *[-1] * 6]]
+    distributions = np.array([[0.2, 0.3, 0.2, 0.3, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0]])
+    assert most_likely(distributions, 3).tolist() == [[1, 3, 0], [2, -1, -1]]
+    assert most_likely(distributions, 7).tolist() == [[1, 3, 0, 2, -1, -1, -1], [2, *[-1] * 6]]
 
 
 def test_entropy_of_certainty_is_zero() -> None:

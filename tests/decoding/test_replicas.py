@@ -1,4 +1,7 @@
-"""Replicas: each is the loop's own text; side by side they are the same texts, or the same law."""
+"""Replicas: each is the loop's own text; side by side they are the same texts.
+
+Or the same distribution.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from specviz.core.contract import Draft, Sampling
 from specviz.core.draws import invert
 from specviz.core.rules import RULES
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.decoding import levels
-from specviz.decoding.many_draws import distinct, inverted
-from specviz.decoding.memo import LogitStore
-from specviz.decoding.replicas import END, Replicas, replicas
-from specviz.decoding.side_by_side import SideBySide
+from specviz.decoding.replicas import prefix_batches as levels
+from specviz.decoding.replicas.engine import END, Replicas, replicas
+from specviz.decoding.replicas.logit_cache import LogitStore
+from specviz.decoding.replicas.many_draws import distinct, inverted
+from specviz.decoding.replicas.vectorised_rejection import SideBySide
 from specviz.lossless import Sample, Verdict, battery
 from tests.decoding import families
 
@@ -112,12 +115,12 @@ def test_side_by_side_where_the_draft_has_a_shorter_context() -> None:
     assert np.array_equal(many.draw(60, seed=0), loop.draw(60))
 
 
-def verdict_of(tokens: Any, law: TabularModel) -> Verdict:
+def verdict_of(tokens: Any, distribution: TabularModel) -> Verdict:
     sample = Sample.of(tokens, vocab_size=5)
-    return battery(sample, lambda prefix: law.law([*PROMPT, *prefix])).verdict
+    return battery(sample, lambda prefix: distribution.distribution([*PROMPT, *prefix])).verdict
 
 
-def test_side_by_side_from_one_generator_has_the_targets_law() -> None:
+def test_side_by_side_from_one_generator_has_the_targets_distribution() -> None:
     tables = pair()
     assert tables.draft is not None
     many = SideBySide(tables.target, tables.draft, np.array(PROMPT), 5, length=4, gamma=2)
@@ -127,7 +130,7 @@ def test_side_by_side_from_one_generator_has_the_targets_law() -> None:
 
 
 def test_a_residual_left_out_is_caught_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("specviz.decoding.side_by_side.residual", lambda p, q: p)
+    monkeypatch.setattr("specviz.decoding.replicas.vectorised_rejection.residual", lambda p, q: p)
     tables = pair()
     many = SideBySide(tables.target, tables.draft, np.array(PROMPT), 5, length=4, gamma=2)
     tokens = many.draw(100_000, seed=2, keyed=False)
@@ -181,7 +184,7 @@ def test_side_by_side_in_many_batches_is_the_same(
     )  # fmt: skip
     whole = many.draw(40, seed=1)
     assert END in whole
-    monkeypatch.setattr("specviz.decoding.side_by_side.COLUMNS", columns)
+    monkeypatch.setattr("specviz.decoding.replicas.vectorised_rejection.COLUMNS", columns)
     assert np.array_equal(many.draw(40, seed=1), whole)
     chosen = levels._chosen
     monkeypatch.setattr(levels, "_chosen", lambda cache, rows: chosen(cache, rows[::-1].copy()))
@@ -191,13 +194,13 @@ def test_side_by_side_in_many_batches_is_the_same(
 
 def test_many_draws_at_once_are_the_single_ones() -> None:
     rng = np.random.default_rng(0)
-    laws = rng.dirichlet(np.full(40, 0.2), size=6)
-    laws[laws < 1e-3] = 0
+    distributions = rng.dirichlet(np.full(40, 0.2), size=6)
+    distributions[distributions < 1e-3] = 0
     row, u = rng.integers(0, 3, size=400), rng.random(400)
-    row[:5] = 3, 4, 4, 5, 5  # some laws are drawn from seldom
+    row[:5] = 3, 4, 4, 5, 5  # some distributions are drawn from seldom
     u[:2] = 0, 1 - 2**-53
-    wanted = [invert(np.cumsum(laws[i]), x) for i, x in zip(row, u, strict=True)]
-    assert inverted(laws, row, u).tolist() == wanted
+    wanted = [invert(np.cumsum(distributions[i]), x) for i, x in zip(row, u, strict=True)]
+    assert inverted(distributions, row, u).tolist() == wanted
 
 
 @pytest.mark.parametrize("largest", [20, 10**9])

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from specviz.core.contract import Draft
-from specviz.decoding.cache import held, read_rows
-from specviz.decoding.target import HFTarget
+from specviz.decoding.hf.cache import held, read_rows
+from specviz.decoding.hf.target import HFTarget
 from specviz.models.model import Model
 
 from . import families as f

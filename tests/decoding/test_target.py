@@ -12,8 +12,8 @@ import torch
 
 from specviz.core.contract import Draft, IntArray, Target
 from specviz.core.tabular import TabularModel
-from specviz.decoding.cache import held
-from specviz.decoding.target import HFTarget, open_session, visibility
+from specviz.decoding.hf.cache import held
+from specviz.decoding.hf.target import HFTarget, open_session, visibility
 from specviz.models.model import Model, as_model
 
 from . import families as f
@@ -96,7 +96,9 @@ def test_logits_are_host_float32(target: HFTarget) -> None:
     ("dtype", "expected"),
     [(torch.float64, np.float64), (torch.bfloat16, np.float32), (torch.float16, np.float32)],
 )
-def test_laws_are_never_below_float32(model: Model, dtype: torch.dtype, expected: type) -> None:
+def test_distributions_are_never_below_float32(
+    model: Model, dtype: torch.dtype, expected: type
+) -> None:
     other = as_model(copy.deepcopy(model.model).to(dtype))
     target = HFTarget(other)
     for draft in (CHAIN, TREE):

@@ -14,10 +14,10 @@ import pytest
 import torch
 import transformers as tf
 
-import specviz.decoding.proof as proof
+import specviz.decoding.hf.selftest as proof
 from specviz.core.contract import Draft
-from specviz.decoding.cache import UnsupportedModelError, held
-from specviz.decoding.target import HFTarget
+from specviz.decoding.hf.cache import UnsupportedModelError, held
+from specviz.decoding.hf.target import HFTarget
 from specviz.models.model import Model
 
 from . import families as f
@@ -199,7 +199,7 @@ def test_an_interrupt_leaves_cache_and_model_as_they_were(
         np.testing.assert_allclose(logits[node + 1], f.plain(model, ids), atol=1e-4)
 
 
-def test_nan_weights_reach_the_laws_instead_of_being_refused_as_a_bad_cache() -> None:
+def test_nan_weights_reach_the_distributions_instead_of_being_refused_as_a_bad_cache() -> None:
     model, _ = f.make(f.llama)
     with torch.no_grad():
         model.model.lm_head.weight[3] = np.nan

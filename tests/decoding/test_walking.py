@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import specviz as sv
-from specviz.decoding.side_by_side import SideBySide
-from specviz.decoding.walking import walk
+from specviz.decoding.replicas.tree_thread_pool import walk
+from specviz.decoding.replicas.vectorised_rejection import SideBySide
 from tests.decoding import families
 
 
@@ -77,7 +77,7 @@ def test_an_interrupt_ends_the_walk() -> None:
 def test_texts_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     target, draft = families.FAMILIES["llama"]()
     pair = sv.Pair(target=target, draft=draft)
-    monkeypatch.setattr("specviz.decoding.side_by_side.COLUMNS", 40)
+    monkeypatch.setattr("specviz.decoding.replicas.vectorised_rejection.COLUMNS", 40)
     many = SideBySide(
         pair.target, pair.draft, np.array([1, 2, 3]), pair.vocab_size, length=6, gamma=2
     )  # fmt: skip

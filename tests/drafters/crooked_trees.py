@@ -1,4 +1,7 @@
-"""Trees that break the one promise in one way each, and what law that gives, in fractions."""
+"""Trees that break the one promise in one way each, and what distribution that gives.
+
+In fractions.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from specviz.core.contract import ROOT, Context, Draft
 from specviz.core.draws import Draws
 from specviz.drafters.tree import Tree
 
-Law = list[Fraction]
+Distribution = list[Fraction]
 
 
 class Deduplicated(Tree):
@@ -38,7 +41,9 @@ class Sorted(Tree):
 
     def propose(self, context: Context, draws: Draws) -> Draft:
         full = super().propose(context, draws)
-        base = {p: full.law(full.children(p)[0], full.q.shape[1]) for p in set(full.parent)}
+        base = {
+            p: full.distribution(full.children(p)[0], full.q.shape[1]) for p in set(full.parent)
+        }
         depths = full.depths()
 
         def confidence(node: int) -> float:
@@ -85,7 +90,7 @@ class Pruned(Tree):
         kept: list[int] = []
         for node in range(len(full)):
             above = full.tokens[full.path(node)[:-1]]
-            q = model.law([*context.tokens.tolist(), *above.tolist()])
+            q = model.distribution([*context.tokens.tolist(), *above.tolist()])
             parent = int(full.parent[node])
             if q[full.tokens[node]] >= self.floor and (parent == ROOT or parent in kept):
                 kept.append(node)
@@ -100,13 +105,13 @@ class SoftTopK(Tree):
         model, told = self._open.model, []
         for node in range(len(full)):
             above = full.tokens[full.path(node)[:-1]]
-            told.append(model.law([*context.tokens.tolist(), *above.tolist()]))
+            told.append(model.distribution([*context.tokens.tolist(), *above.tolist()]))
         q = np.stack(told) if told else full.q
         return Draft(full.tokens, full.parent, q, np.arange(len(full)))
 
 
 def subset(full: Draft, order: Sequence[int]) -> Draft:
-    """The nodes of ``order``, parents before children, with their own laws."""
+    """The nodes of ``order``, parents before children, with their own distributions."""
     place = {node: i for i, node in enumerate(order)} | {ROOT: ROOT}
     parent = np.array([place[int(full.parent[n])] for n in order], dtype=np.int64)
     index = np.array(order, dtype=np.int64)
@@ -116,38 +121,40 @@ def subset(full: Draft, order: Sequence[int]) -> Draft:
 # Two siblings at one position, by hand, in fractions ---------------------------------------------
 
 
-def norm(weights: Sequence[Fraction]) -> Law:
+def norm(weights: Sequence[Fraction]) -> Distribution:
     return [w / sum(weights) for w in weights]
 
 
-def without(q: Law, token: int) -> Law:
+def without(q: Distribution, token: int) -> Distribution:
     return norm([Fraction(0) if x == token else w for x, w in enumerate(q)])
 
 
-def two_siblings(q: Law, *, replacement: bool) -> Iterator[tuple[Fraction, list[tuple[int, Law]]]]:
-    """(probability, [(token, law it was drawn from)] in the order drawn)."""
+def two_siblings(
+    q: Distribution, *, replacement: bool
+) -> Iterator[tuple[Fraction, list[tuple[int, Distribution]]]]:
+    """(probability, [(token, distribution it was drawn from)] in the order drawn)."""
     for first, second in product(range(len(q)), repeat=2):
-        law = q if replacement else without(q, first)
-        if q[first] * law[second]:
-            yield q[first] * law[second], [(first, q), (second, law)]
+        distribution = q if replacement else without(q, first)
+        if q[first] * distribution[second]:
+            yield q[first] * distribution[second], [(first, q), (second, distribution)]
 
 
-def law_after(p: Law, nodes: Sequence[tuple[int, Law]]) -> Law:
-    """The law of the first token when these siblings are tried in this order."""
-    out, reached, law = [Fraction(0)] * len(p), Fraction(1), p
+def distribution_after(p: Distribution, nodes: Sequence[tuple[int, Distribution]]) -> Distribution:
+    """The distribution of the first token when these siblings are tried in this order."""
+    out, reached, distribution = [Fraction(0)] * len(p), Fraction(1), p
     for x, q in nodes:
-        kept = min(Fraction(1), law[x] / q[x])
+        kept = min(Fraction(1), distribution[x] / q[x])
         out[x] += reached * kept
         reached *= 1 - kept
-        left = [max(Fraction(0), a - b) for a, b in zip(law, q, strict=True)]
-        law = norm(left) if sum(left) else law
-    return [o + reached * r for o, r in zip(out, law, strict=True)]
+        left = [max(Fraction(0), a - b) for a, b in zip(distribution, q, strict=True)]
+        distribution = norm(left) if sum(left) else distribution
+    return [o + reached * r for o, r in zip(out, distribution, strict=True)]
 
 
-def mixed(cases: Iterator[tuple[Fraction, Law]]) -> Law:
-    weighted = [[mass * x for x in law] for mass, law in cases]
+def mixed(cases: Iterator[tuple[Fraction, Distribution]]) -> Distribution:
+    weighted = [[mass * x for x in distribution] for mass, distribution in cases]
     return [sum(column, Fraction(0)) for column in zip(*weighted, strict=True)]
 
 
-def distance(a: Law, b: Law) -> Fraction:
+def distance(a: Distribution, b: Distribution) -> Fraction:
     return sum((abs(x - y) for x, y in zip(a, b, strict=True)), Fraction(0)) / 2

@@ -1,4 +1,7 @@
-"""Hugging Face models with a handful of tokens: real passes and caches, and laws one can count."""
+"""Hugging Face models with a handful of tokens: real passes and caches.
+
+And distributions one can count.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,17 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from specviz.core.contract import Draft, IntArray, Sampling
-from specviz.decoding.distributions import laws
-from specviz.decoding.target import HFTarget
-from specviz.lossless import Law
+from specviz.decoding.distributions import distributions
+from specviz.decoding.hf.target import HFTarget
+from specviz.lossless import Distribution
 from specviz.models.model import Model, as_model
 
 
 def small_llama(vocab_size: int = 3, *, layers: int = 3, seed: int = 0, spread: float = 1.0) -> Any:
-    """A float64 Llama whose laws depend strongly on the context, logits spread by ``spread``."""
+    """A float64 Llama whose distributions depend strongly on the context.
+
+    Logits spread by ``spread``.
+    """
     config = LlamaConfig(
         vocab_size=vocab_size,
         hidden_size=8,
@@ -54,24 +60,30 @@ def with_noise(model: Any, noise: float, seed: int = 1) -> Any:
     return other
 
 
-def plain_law(model: Model | Any, prompt: IntArray, length: int) -> Law:
-    """The law of the target's next ``length`` tokens: whole passes, no cache, none of our code."""
+def plain_distribution(model: Model | Any, prompt: IntArray, length: int) -> Distribution:
+    """The distribution of the target's next ``length`` tokens: whole passes, no cache.
+
+    None of our code.
+    """
     module = as_model(model).model
-    law: Law = {(): 1.0}
+    distribution: Distribution = {(): 1.0}
     for _ in range(length):
-        longer: Law = {}
-        for text, mass in law.items():
+        longer: Distribution = {}
+        for text, mass in distribution.items():
             ids = torch.tensor([[*prompt.tolist(), *text]])
             with torch.inference_mode():
                 logits = module(input_ids=ids, use_cache=False).logits[0, -1]
             for token, p in enumerate(torch.softmax(logits, -1).tolist()):
                 longer[(*text, token)] = mass * p
-        law = longer
-    return law
+        distribution = longer
+    return distribution
 
 
-def laws_along(model: Model, text: IntArray, start: int) -> np.ndarray:
-    """The model's laws ``(len(text) - start, vocab)`` at the positions from ``start`` on."""
+def distributions_along(model: Model, text: IntArray, start: int) -> np.ndarray:
+    """The model's distributions ``(len(text) - start.
+
+    Vocab)`` at the positions from ``start`` on.
+    """
     session = HFTarget(model)
     draft = Draft.chain(text[start:-1].tolist(), None, model.vocab_size)
-    return laws(session.verify(text[:start], draft), Sampling())
+    return distributions(session.verify(text[:start], draft), Sampling())

@@ -18,7 +18,7 @@ from specviz.drafters.prompt_lookup import PromptLookup
 from specviz.drafters.target_only import TargetOnly
 from specviz.drafters.tree import Tree
 from tests.core.golden import GOLDEN, number
-from tests.core.golden import law as law_of
+from tests.core.golden import distribution as distribution_of
 from tests.decoding import families as f
 from tests.drafters.small import small_llama
 from tests.lossless.enumeration import EXACT, distance, one_round, pair_of, random_pair
@@ -27,11 +27,12 @@ from tests.lossless.planted import ThresholdDraft
 PROMPT = [0, 1, 2, 0, 1]
 
 
-# The law, exactly -------------------------------------------------------------------------------
+# The distribution, exactly
+# -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rule", ["rejection", "match", "block", "greedy"])
-def test_the_law_is_the_targets(rule: str) -> None:
+def test_the_distribution_is_the_targets(rule: str) -> None:
     pair = random_pair(3, order=2, seed=51)
     sampling = Sampling(temperature=0) if rule == "greedy" else None
     drafter = Combined(PromptLookup(2, min_ngram=2), DraftModel(2))
@@ -64,14 +65,14 @@ class DoubtfulFirst(Combined):
 def test_twin_who_proposes_depends_on_what_was_drawn() -> None:
     """golden.json, stopping_and_pruning: the sampled token is dropped for its low confidence."""
     known = GOLDEN["stopping_and_pruning"]
-    pair = pair_of(law_of(known["p"]), law_of(known["q"]))
+    pair = pair_of(distribution_of(known["p"]), distribution_of(known["q"]))
     floor = number(known["drop_if_q_below"])
     wrong = one_round(pair, DoubtfulFirst(floor), RULES["rejection"], [0])
     first = np.zeros(2)
     for text, mass in wrong.items():
         first[text[0]] += mass
-    np.testing.assert_allclose(first, law_of(known["law"]), atol=EXACT)
-    off = 0.5 * np.abs(first - law_of(known["p"])).sum()
+    np.testing.assert_allclose(first, distribution_of(known["distribution"]), atol=EXACT)
+    off = 0.5 * np.abs(first - distribution_of(known["p"])).sum()
     assert off == pytest.approx(number(known["total_variation"]), abs=EXACT)
     right = Combined(DraftModel(1), TargetOnly())
     assert distance(pair, right, length=2) <= EXACT

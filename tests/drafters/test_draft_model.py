@@ -1,4 +1,4 @@
-"""``DraftModel``: its law, its cache, its gammas."""
+"""``DraftModel``: its distribution, its cache, its gammas."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ def test_it_is_a_drafter() -> None:
     assert isinstance(DraftModel(), Drafter) and isinstance(TargetOnly(), Drafter)
 
 
-# -- the law that was used ------------------------------------------------------------------------
+# -- the distribution that was used
+# ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.5, top_k=3), Sampling(top_p=0.6)])
-def test_q_is_the_law_each_token_was_drawn_from(sampling: Sampling) -> None:
+def test_q_is_the_distribution_each_token_was_drawn_from(sampling: Sampling) -> None:
     """Chi-square of first proposals against the reported q; the twin picks the favourite."""
     pair = tables()
 
@@ -75,8 +76,8 @@ def test_a_greedy_choice_is_one_hot() -> None:
     assert draft.q_row.tolist() == [-1] * 4 and draft.q.shape == (0, 8)
     assert draws.log == []
     for node in range(4):
-        law = draft.law(node, 8)
-        assert law[draft.tokens[node]] == 1 and law.sum() == 1
+        distribution = draft.distribution(node, 8)
+        assert distribution[draft.tokens[node]] == 1 and distribution.sum() == 1
 
 
 def test_with_the_targets_noise_it_races() -> None:

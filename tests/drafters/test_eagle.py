@@ -15,11 +15,11 @@ import specviz as sv
 from specviz.core.contract import Context, Draft, Sampling
 from specviz.core.draws import Sampler
 from specviz.core.rules import RULES
-from specviz.decoding.distributions import laws
-from specviz.decoding.target import HFTarget
+from specviz.decoding.distributions import distributions
+from specviz.decoding.hf.target import HFTarget
 from specviz.drafters.eagle import DynamicTree, Eagle
 from specviz.models.heads import EagleCache, HeadsError
-from tests.drafters.small import plain_law
+from tests.drafters.small import plain_distribution
 from tests.drafters.with_heads import PROMPT, eagle_for, few_token_pair, medusa_for, tiny_pair
 
 SHAPES: list[dict[str, Any]] = [
@@ -121,17 +121,17 @@ def test_the_window_limits_what_the_head_looks_back_on() -> None:
     pair = tiny_pair()
     text = [int(x) for x in np.random.default_rng(0).integers(0, 96, 12)]
 
-    def law(tokens: list[int], window: int) -> np.ndarray:
+    def distribution(tokens: list[int], window: int) -> np.ndarray:
         drafter = Eagle(eagle_for(pair, features=False, window=window), gamma=1)
         begun(pair, drafter, tokens)
         return drafter.propose(Context(np.array(tokens), 3, Sampling()), Sampler(0)).q[0]
 
     changed = [95 - text[0], 95 - text[1], *text[2:]]
-    assert np.abs(law(text, 10) - law(changed, 10)).max() < 1e-6
-    assert np.abs(law(text, 11) - law(changed, 11)).max() > 1e-6
+    assert np.abs(distribution(text, 10) - distribution(changed, 10)).max() < 1e-6
+    assert np.abs(distribution(text, 11) - distribution(changed, 11)).max() > 1e-6
 
 
-def test_sampled_siblings_carry_the_law_that_was_used() -> None:
+def test_sampled_siblings_carry_the_distribution_that_was_used() -> None:
     pair, text = tiny_pair(), [*PROMPT, 9]
     drafter = Eagle(eagle_for(pair), tree=(3, 2), choose="sampled")
     begun(pair, drafter, text)
@@ -141,10 +141,10 @@ def test_sampled_siblings_carry_the_law_that_was_used() -> None:
         children = draft.children(parent)
         for place, child in enumerate(children):
             elder = draft.tokens[children[:place]]
-            assert (draft.law(child, pair.vocab_size)[elder] == 0).all()
+            assert (draft.distribution(child, pair.vocab_size)[elder] == 0).all()
 
 
-def test_chain_and_greedy_laws() -> None:
+def test_chain_and_greedy_distributions() -> None:
     pair, text = tiny_pair(), [*PROMPT, 9]
     for sampling, one_hot in [(Sampling(), False), (Sampling(temperature=0), True)]:
         drafter = Eagle(eagle_for(pair), gamma=3)
@@ -172,7 +172,7 @@ def test_a_dynamic_tree_keeps_the_most_confident_nodes() -> None:
             worth = 1.0
             for depth in range(len(path)):
                 row = alone(pair, drafter, text, path[:depth])
-                worth *= laws(row[None], Sampling())[0][path[depth]]
+                worth *= distributions(row[None], Sampling())[0][path[depth]]
             value[-1][path] = worth
     more, fewer = value
     assert set(fewer) <= set(more)
@@ -180,7 +180,10 @@ def test_a_dynamic_tree_keeps_the_most_confident_nodes() -> None:
 
 
 class MemoTarget:
-    """The target's laws and features by context, each computed once: many rounds in seconds."""
+    """The target's distributions and features by context, each computed once.
+
+    Many rounds in seconds.
+    """
 
     context_length = None
 
@@ -213,7 +216,10 @@ class RawQ(Eagle):
 
 
 class ReRanked(Eagle):
-    """Planted: sampled siblings are put in the order of their probability, each with its law."""
+    """Planted: sampled siblings are put in the order of their probability.
+
+    Each with its distribution.
+    """
 
     def propose(self, context: Context, draws: Any) -> Draft:
         draft = super().propose(context, draws)
@@ -231,7 +237,7 @@ class ReRanked(Eagle):
 def pairs_of_tokens(drafter: Eagle, pair: Any, text: list[int], n: int) -> Counter[tuple[int, int]]:
     """The first two tokens that ``n`` rounds on ``text`` emit, the next round's where one is short.
 
-    A round's law is that of its text, so a second round only draws from p what is missing.
+    A round's distribution is that of its text, so a second round only draws from p what is missing.
     """
     target, found = MemoTarget(pair), Counter[tuple[int, int]]()
     rule, vocab_size = RULES["rejection"], pair.vocab_size
@@ -247,24 +253,24 @@ def pairs_of_tokens(drafter: Eagle, pair: Any, text: list[int], n: int) -> Count
         for node in range(-1, len(draft)):
             path = tuple(draft.tokens[draft.path(node)].tolist())
             if path not in known:
-                known[path] = laws(target.seen((*text, *path))[0][None], Sampling())[0]
+                known[path] = distributions(target.seen((*text, *path))[0][None], Sampling())[0]
             p[node + 1] = known[path]
         verdict = rule.verify(draft, p, draws, len(text))
         out = [*draft.tokens[verdict.path].tolist(), verdict.token]
         if len(out) == 1:
-            law = laws(target.seen((*text, *out))[0][None], Sampling())[0]
-            out.append(draws.categorical(law, len(text) + 1, 99))
+            distribution = distributions(target.seen((*text, *out))[0][None], Sampling())[0]
+            out.append(draws.categorical(distribution, len(text) + 1, 99))
         found[out[0], out[1]] += 1
     return found
 
 
 def p_value(counts: Counter[tuple[int, int]], pair: Any, text: list[int]) -> float:
-    """Chi-square of the pairs against the target's law, rare pairs pooled."""
-    law = plain_law(pair.target, np.array(text), 2)
+    """Chi-square of the pairs against the target's distribution, rare pairs pooled."""
+    distribution = plain_distribution(pair.target, np.array(text), 2)
     n = sum(counts.values())
-    common = [key for key, mass in law.items() if n * mass >= 5]
+    common = [key for key, mass in distribution.items() if n * mass >= 5]
     observed = [counts[key] for key in common]
-    expected = [n * law[key] for key in common]
+    expected = [n * distribution[key] for key in common]
     left = n - sum(expected)
     if left > 1e-9:
         observed.append(n - sum(observed))
@@ -272,15 +278,15 @@ def p_value(counts: Counter[tuple[int, int]], pair: Any, text: list[int]) -> flo
     return float(stats.chisquare(observed, np.array(expected) * n / sum(expected)).pvalue)
 
 
-def test_a_sampled_tree_has_the_targets_law_and_planted_faults_do_not() -> None:
+def test_a_sampled_tree_has_the_targets_distribution_and_planted_faults_do_not() -> None:
     pair, text, n = few_token_pair(), [1, 0, 3, 2], 1200
     head = eagle_for(pair).double()
-    p = laws(
+    p = distributions(
         MemoTarget(pair).model(torch.tensor([text])).logits[0, -1:].detach().numpy(), Sampling()
     )[0]
-    begun_law = Eagle(head, gamma=1)
-    begun(pair, begun_law, text)
-    q = begun_law.propose(Context(np.array(text), 9, Sampling()), Sampler(0)).q[0]
+    begun_distribution = Eagle(head, gamma=1)
+    begun(pair, begun_distribution, text)
+    q = begun_distribution.propose(Context(np.array(text), 9, Sampling()), Sampler(0)).q[0]
     assert 0.5 * np.abs(p - q).sum() >= 0.1  # or nothing would be rejected
 
     drafter = Eagle(head, tree=(2, 2), choose="sampled")

@@ -14,15 +14,15 @@ import specviz as sv
 from specviz.core.contract import Context, Draft, IntArray, Sampling
 from specviz.core.draws import Draws, Sampler
 from specviz.core.rules import RULES
-from specviz.decoding.distributions import laws
+from specviz.decoding.distributions import distributions
+from specviz.decoding.hf.target import HFTarget
 from specviz.decoding.loop import rounds
 from specviz.decoding.stopping import Stopping
-from specviz.decoding.target import HFTarget
 from specviz.drafters.early_exit import EarlyExit
-from specviz.lossless import enumerate_law, total_variation
+from specviz.lossless import enumerate_distribution, total_variation
 from tests.decoding import families as f
 from tests.decoding.halves import counted
-from tests.drafters.small import plain_law, small_llama
+from tests.drafters.small import plain_distribution, small_llama
 from tests.lossless.chisquare import p_value, power
 
 TEXT = [1, 5, 9, 33, 80]
@@ -165,14 +165,15 @@ def test_an_interrupt_keeps_the_trace_and_the_model() -> None:
     assert whole.tokens[: len(trace.tokens)].tolist() == trace.tokens.tolist()
 
 
-# The law, exactly -------------------------------------------------------------------------------
+# The distribution, exactly
+# -------------------------------------------------------------------------------
 
 PROMPT = np.array([0, 1, 2, 1])
 LENGTH = 2
 
 
 class OtherExit(EarlyExit):
-    """Draws from one exit, but reports the law of another as q."""
+    """Draws from one exit, but reports the distribution of another as q."""
 
     def propose(self, context: Context, draws: Draws) -> Draft:
         right = super().propose(context, draws)
@@ -180,7 +181,9 @@ class OtherExit(EarlyExit):
         session, text, told = HFTarget(self._model), context.tokens, []
         for node in range(len(right)):
             ids = np.append(text, right.tokens[:node])
-            told.append(laws(session.draft_step(ids, self.layer + 1)[None], context.sampling)[0])
+            told.append(
+                distributions(session.draft_step(ids, self.layer + 1)[None], context.sampling)[0]
+            )
         if not told:
             return right
         return Draft.chain(right.tokens.tolist(), np.stack(told), right.q.shape[1])
@@ -198,23 +201,25 @@ def tiny() -> sv.Pair:
 SEED = 6
 
 
-def law() -> dict[tuple[int, ...], float]:
-    return plain_law(tiny().target, PROMPT, LENGTH)
+def distribution() -> dict[tuple[int, ...], float]:
+    return plain_distribution(tiny().target, PROMPT, LENGTH)
 
 
 @pytest.mark.parametrize(
     ("verify", "layer", "gamma", "length"),
     [("rejection", 1, 2, 3), ("rejection", 2, 1, 3), ("block", 1, 2, 3), ("match", 1, 1, 2)],
 )
-def test_the_law_is_the_targets_exactly(verify: str, layer: int, gamma: int, length: int) -> None:
+def test_the_distribution_is_the_targets_exactly(
+    verify: str, layer: int, gamma: int, length: int
+) -> None:
     drafter = EarlyExit(layer, gamma)
-    induced = enumerate_law(tiny(), drafter, verify=verify, prompt=PROMPT, length=length)
-    assert total_variation(induced, plain_law(tiny().target, PROMPT, length)) < 1e-12
+    induced = enumerate_distribution(tiny(), drafter, verify=verify, prompt=PROMPT, length=length)
+    assert total_variation(induced, plain_distribution(tiny().target, PROMPT, length)) < 1e-12
 
 
-def test_twin_the_law_of_another_exit_is_reported() -> None:
-    induced = enumerate_law(tiny(), OtherExit(1, gamma=1), prompt=PROMPT, length=LENGTH)
-    assert total_variation(induced, law()) > 0.3
+def test_twin_the_distribution_of_another_exit_is_reported() -> None:
+    induced = enumerate_distribution(tiny(), OtherExit(1, gamma=1), prompt=PROMPT, length=LENGTH)
+    assert total_variation(induced, distribution()) > 0.3
 
 
 def sampled(drafter: EarlyExit, n: int) -> Iterator[tuple[int, ...]]:
@@ -232,10 +237,12 @@ def sampled(drafter: EarlyExit, n: int) -> Iterator[tuple[int, ...]]:
 
 def test_chi_square_of_sampled_texts() -> None:
     n, level = 250, 1e-3
-    assert p_value(sampled(EarlyExit(1, gamma=1), n), law()) > 0.01
-    assert p_value(sampled(OtherExit(1, gamma=1), n), law()) < level
-    wrong = enumerate_law(tiny(), OtherExit(1, gamma=1), prompt=PROMPT, length=LENGTH)
-    assert power(law(), wrong, n, level) > 0.99, "strong enough to see the fault every time"
+    assert p_value(sampled(EarlyExit(1, gamma=1), n), distribution()) > 0.01
+    assert p_value(sampled(OtherExit(1, gamma=1), n), distribution()) < level
+    wrong = enumerate_distribution(tiny(), OtherExit(1, gamma=1), prompt=PROMPT, length=LENGTH)
+    assert power(distribution(), wrong, n, level) > 0.99, (
+        "strong enough to see the fault every time"
+    )
 
 
 # Refused ----------------------------------------------------------------------------------------

@@ -1,4 +1,6 @@
-"""Projected keys and values: the map is right, the rounds replay, and the law is not the target's.
+"""Projected keys and values: the map is right, the rounds replay.
+
+And the distribution is not the target's.
 
 The twin of every "not lossless" is the same drafter with nothing, or with an exact map, projected.
 """
@@ -19,14 +21,14 @@ from specviz.api import arguments
 from specviz.core.contract import Draft, Sampling
 from specviz.core.draws import Sampler
 from specviz.core.rules import RULES
-from specviz.decoding.cache import held, read_rows
+from specviz.decoding.hf.cache import held, read_rows
+from specviz.decoding.hf.target import HFTarget
 from specviz.decoding.loop import rounds
 from specviz.decoding.stopping import Stopping
-from specviz.decoding.target import HFTarget
 from specviz.drafters.kv_projection import KVProjection, fit_projection
-from specviz.lossless import enumerate_law, total_variation
+from specviz.lossless import enumerate_distribution, total_variation
 from specviz.models.projection import Projection, flatten, shape_of
-from tests.drafters.small import plain_law, small_llama, with_noise
+from tests.drafters.small import plain_distribution, small_llama, with_noise
 from tests.lossless.chisquare import p_value, power
 
 PROMPT = np.array([0, 1, 2, 1, 0, 2])
@@ -45,8 +47,8 @@ def fitted() -> Projection:
 
 
 @functools.cache
-def law() -> dict[tuple[int, ...], float]:
-    return plain_law(tiny().target, PROMPT, LENGTH)
+def distribution() -> dict[tuple[int, ...], float]:
+    return plain_distribution(tiny().target, PROMPT, LENGTH)
 
 
 def run(pair: Any, **options: Any) -> sv.Trace:
@@ -74,24 +76,27 @@ def identity(pair: sv.Pair) -> Projection:
     return Projection(torch.eye(size), torch.zeros(size), shape, shape, 1.0)
 
 
-# Not the target's law ---------------------------------------------------------------------------
+# Not the target's distribution
+# ---------------------------------------------------------------------------
 
 
-def test_the_law_is_off_exactly() -> None:
-    induced = enumerate_law(
+def test_the_distribution_is_off_exactly() -> None:
+    induced = enumerate_distribution(
         tiny(), KVProjection(1, projection=fitted()), prompt=PROMPT, length=LENGTH
     )
-    assert total_variation(induced, law()) > 0.3
-    twin = enumerate_law(tiny(), Unprojected(1, projection=fitted()), prompt=PROMPT, length=LENGTH)
-    assert total_variation(twin, law()) < 1e-12
+    assert total_variation(induced, distribution()) > 0.3
+    twin = enumerate_distribution(
+        tiny(), Unprojected(1, projection=fitted()), prompt=PROMPT, length=LENGTH
+    )
+    assert total_variation(twin, distribution()) < 1e-12
 
 
 def test_an_exact_map_would_be_lossless() -> None:
     """Draft = target and the identity: so the fault lies in the map, not in the machinery."""
     same = sv.Pair(tiny().target, tiny().target)
     drafter = KVProjection(1, projection=identity(same))
-    induced = enumerate_law(same, drafter, prompt=PROMPT, length=LENGTH)
-    assert total_variation(induced, law()) < 1e-5  # the map is float32
+    induced = enumerate_distribution(same, drafter, prompt=PROMPT, length=LENGTH)
+    assert total_variation(induced, distribution()) < 1e-5  # the map is float32
 
 
 def sampled(drafter: KVProjection, n: int) -> Iterator[tuple[int, ...]]:
@@ -108,18 +113,22 @@ def sampled(drafter: KVProjection, n: int) -> Iterator[tuple[int, ...]]:
 
 def test_chi_square_of_sampled_texts() -> None:
     n, level = 200, 1e-3
-    assert p_value(sampled(KVProjection(1, projection=fitted()), n), law()) < level
-    assert p_value(sampled(Unprojected(1, projection=fitted()), n), law()) > 0.01
-    wrong = enumerate_law(
+    assert p_value(sampled(KVProjection(1, projection=fitted()), n), distribution()) < level
+    assert p_value(sampled(Unprojected(1, projection=fitted()), n), distribution()) > 0.01
+    wrong = enumerate_distribution(
         tiny(), KVProjection(1, projection=fitted()), prompt=PROMPT, length=LENGTH
     )
-    assert power(law(), wrong, n, level) > 0.99, "strong enough to see the fault every time"
+    assert power(distribution(), wrong, n, level) > 0.99, (
+        "strong enough to see the fault every time"
+    )
 
 
 @pytest.mark.usefixtures("warned")
 def test_the_rounds_follow_and_the_trace_says_that_it_is_lossy() -> None:
     trace = run(tiny(), drafter=KVProjection(3, projection=fitted()), max_new_tokens=24, seed=2)
-    assert trace.check().ok, "every decision follows from the laws recorded: p itself is off"
+    assert trace.check().ok, (
+        "every decision follows from the distributions recorded: p itself is off"
+    )
     assert trace.meta["lossless"] is False
     assert trace.meta["drafter"]["name"] == "kv_projection"
     assert 0 < trace.meta["drafter"]["explained"] < 1

@@ -12,7 +12,7 @@ import specviz as sv
 from specviz.core.contract import Context, Sampling
 from specviz.core.draws import Sampler
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.decoding.target import HFTarget
+from specviz.decoding.hf.target import HFTarget
 from specviz.drafters.medusa import DEFAULT_TREE, Medusa
 from specviz.drafters.topology import best_tree, checked_topology
 from specviz.models.heads import HeadsError

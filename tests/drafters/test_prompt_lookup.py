@@ -1,4 +1,4 @@
-"""Prompt lookup: what it finds, and that a one-hot q keeps the law exact."""
+"""Prompt lookup: what it finds, and that a one-hot q keeps the distribution exact."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import specviz as sv
 from specviz.core.contract import Context, Draft, Sampling
 from specviz.core.draws import Draws, Sampler
-from specviz.core.rule import residual
 from specviz.core.rules import RULES, Verdict
+from specviz.core.rules.rule import residual
 from specviz.drafters.prompt_lookup import PromptLookup
 from tests.decoding import families as f
 from tests.lossless.enumeration import EXACT, distance, one_round, pair_of, random_pair
@@ -85,7 +85,7 @@ def test_proposals_are_one_hot_and_fit_the_room() -> None:
     draft = propose(text)
     assert draft.tokens.tolist() == [7, 8, 9, 5, 6] and draft.is_chain
     assert (draft.q_row == -1).all() and draft.q.shape == (0, 10)
-    assert draft.law(1, 10).tolist() == np.eye(10)[8].tolist()
+    assert draft.distribution(1, 10).tolist() == np.eye(10)[8].tolist()
     assert propose(text, room=2).tokens.tolist() == [7, 8]
     assert propose(text, gamma=1).tokens.tolist() == [7]
     for nothing in (propose(text, room=0), propose(text, gamma=0), propose([1, 2, 3])):
@@ -97,14 +97,15 @@ def test_nothing_follows_an_end() -> None:
     assert propose([5, 6, 7, 8, 9, 5, 6], stop=(7, 8)).tokens.tolist() == [7]
 
 
-# The law, exactly -------------------------------------------------------------------------------
+# The distribution, exactly
+# -------------------------------------------------------------------------------
 
 PROMPT = [0, 1, 2, 0, 1]
 
 
 @pytest.mark.parametrize("gamma", [1, 2, 3])
 @pytest.mark.parametrize("rule", ["rejection", "match", "block", "greedy"])
-def test_the_law_is_the_targets(rule: str, gamma: int) -> None:
+def test_the_distribution_is_the_targets(rule: str, gamma: int) -> None:
     pair = random_pair(3, order=2, seed=40 + gamma)
     sampling = GREEDY if rule == "greedy" else None
     drafter = PromptLookup(gamma)
@@ -112,7 +113,7 @@ def test_the_law_is_the_targets(rule: str, gamma: int) -> None:
 
 
 class SoftLookup(PromptLookup):
-    """Chooses like the shipped one, but reports the draft model's soft law as q."""
+    """Chooses like the shipped one, but reports the draft model's soft distribution as q."""
 
     def begin(self, pair: Any, target: Any, prompt: Any) -> None:
         super().begin(pair, target, prompt)
@@ -121,7 +122,9 @@ class SoftLookup(PromptLookup):
     def propose(self, context: Context, draws: Draws) -> Draft:
         right = super().propose(context, draws)
         text = context.tokens.tolist()
-        told = [self.model.law(text + right.tokens[:i].tolist()) for i in range(len(right))]
+        told = [
+            self.model.distribution(text + right.tokens[:i].tolist()) for i in range(len(right))
+        ]
         return Draft.chain(right.tokens.tolist(), np.stack(told) if told else None, 3)
 
 
@@ -129,16 +132,16 @@ def test_twin_the_one_hot_q_is_forgotten() -> None:
     pair = random_pair(3, order=2, seed=41)
     assert distance(pair, SoftLookup(2), prompt=PROMPT, length=3) > 0.05
     # The first token by hand: x = 2 is kept with min(1, p/q), else the residual is drawn from.
-    p, q, x = pair.target.law(PROMPT), pair.draft.law(PROMPT), 2
+    p, q, x = pair.target.distribution(PROMPT), pair.draft.distribution(PROMPT), 2
     kept = min(1.0, p[x] / q[x])
-    law = kept * np.eye(3)[x] + (1 - kept) * residual(p, q)
-    expected = 0.5 * float(np.abs(law - p).sum())
+    distribution = kept * np.eye(3)[x] + (1 - kept) * residual(p, q)
+    expected = 0.5 * float(np.abs(distribution - p).sum())
     off = distance(pair, SoftLookup(2), prompt=PROMPT, length=1 + 1)
     first = one_round(pair, SoftLookup(1), RULES["rejection"], PROMPT)
     tokens = np.zeros(3)
     for text, mass in first.items():
         tokens[text[0]] += mass
-    np.testing.assert_allclose(tokens, law, atol=EXACT)
+    np.testing.assert_allclose(tokens, distribution, atol=EXACT)
     assert off >= expected - EXACT > 0.05
 
 

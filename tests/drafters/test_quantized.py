@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import specviz as sv
-from specviz.drafters.beside import beside
+from specviz.drafters.comparison import beside
 from specviz.drafters.quantized import Quantized
-from specviz.lossless import enumerate_law, total_variation
+from specviz.lossless import enumerate_distribution, total_variation
 from specviz.models.quantize import quantize
 from tests.decoding import families as f
-from tests.drafters.small import plain_law, small_llama, with_noise
+from tests.drafters.small import plain_distribution, small_llama, with_noise
 
 
 @pytest.fixture(scope="module")
@@ -43,15 +43,15 @@ def test_sampling_replays_and_match_gives_the_targets_text(pair: sv.Pair) -> Non
     assert run(pair, drafter=Quantized(bits=2), seed=5).check().ok
 
 
-def test_the_law_is_the_targets_exactly() -> None:
+def test_the_distribution_is_the_targets_exactly() -> None:
     target = small_llama(3, layers=2, seed=6, spread=1.5)
     tiny = sv.Pair(target, with_noise(target, 0.3))
     prompt = np.array([0, 1, 2])
-    law = plain_law(tiny.target, prompt, 2)
+    distribution = plain_distribution(tiny.target, prompt, 2)
     for of, bits in (("draft", 8), ("target", 2)):
         drafter = Quantized(1, of=of, bits=bits)
-        induced = enumerate_law(tiny, drafter, prompt=prompt, length=2)
-        assert total_variation(induced, law) < 1e-12
+        induced = enumerate_distribution(tiny, drafter, prompt=prompt, length=2)
+        assert total_variation(induced, distribution) < 1e-12
 
 
 def test_the_copy_is_made_once_and_the_pair_keeps_its_models(

@@ -32,23 +32,24 @@ def one_position() -> TabularPair:
 
 
 def first_token(pair: TabularPair, drafter: Tree) -> np.ndarray:
-    law = np.zeros(pair.vocab_size)
+    distribution = np.zeros(pair.vocab_size)
     for text, mass in one_round(pair, drafter, RULES["rejection"], [0]).items():
-        law[text[0]] += mass
-    return law
+        distribution[text[0]] += mass
+    return distribution
 
 
 def off(pair: TabularPair, drafter: Tree) -> float:
-    return 0.5 * float(np.abs(first_token(pair, drafter) - pair.target.law([0])).sum())
+    return 0.5 * float(np.abs(first_token(pair, drafter) - pair.target.distribution([0])).sum())
 
 
-# The law, exactly -------------------------------------------------------------------------------
+# The distribution, exactly
+# -------------------------------------------------------------------------------
 
 
 @every_kind
 @pytest.mark.parametrize("rule", ["rejection", "match", "greedy"])
 @pytest.mark.parametrize("widths", [(2,), (3,), (2, 1), (1, 2)], ids=str)
-def test_the_law_is_the_targets(rule: str, kind: str, widths: tuple[int, ...]) -> None:
+def test_the_distribution_is_the_targets(rule: str, kind: str, widths: tuple[int, ...]) -> None:
     pair = random_pair(3, order=2, seed=60 + len(widths), sparse=widths == (1, 2))
     sampling = Sampling(temperature=0) if rule == "greedy" else None
     length = 3 if rule == "greedy" else 2
@@ -79,22 +80,22 @@ def test_sampling_settings(kind: str, sampling: Sampling) -> None:
 )
 def test_known_acceptance_of_two_siblings(kind: str, expected: str) -> None:
     pair, drafter = one_position(), Tree((2,), kind=kind)
-    law = one_round(pair, drafter, RULES["rejection"], [0])
-    accepted = sum(mass for text, mass in law.items() if len(text) == 2)
+    distribution = one_round(pair, drafter, RULES["rejection"], [0])
+    accepted = sum(mass for text, mass in distribution.items() if len(text) == 2)
     assert accepted == pytest.approx(number(expected), abs=EXACT)
     assert off(pair, drafter) == pytest.approx(ONE["all_of_these_total_variation"], abs=EXACT)
 
 
 @st.composite
-def laws(draw: st.DrawFn, size: int) -> list[float]:
-    """Laws with zeros and ties."""
+def distributions(draw: st.DrawFn, size: int) -> list[float]:
+    """Distributions with zeros and ties."""
     weights = draw(st.lists(st.integers(0, 3), min_size=size, max_size=size).filter(any))
     return (np.array(weights) / sum(weights)).tolist()
 
 
 @st.composite
 def tables(draw: st.DrawFn, size: int) -> TabularModel:
-    return TabularModel([draw(laws(size)) for _ in range(size)])
+    return TabularModel([draw(distributions(size)) for _ in range(size)])
 
 
 @settings(max_examples=30)
@@ -105,7 +106,7 @@ def tables(draw: st.DrawFn, size: int) -> TabularModel:
     widths=st.sampled_from([(1,), (2,), (3,), (2, 1), (1, 2)]),
     rule=st.sampled_from(["rejection", "match"]),
 )
-def test_any_laws_any_tree(
+def test_any_distributions_any_tree(
     p: TabularModel, q: TabularModel, kind: str, widths: tuple[int, ...], rule: str
 ) -> None:
     pair = TabularPair(p, q)
@@ -116,7 +117,7 @@ def test_any_laws_any_tree(
 
 
 def fractions_of(name: str) -> list[Fraction]:
-    """The law of the first token of each crooked tree, computed apart from the package."""
+    """The distribution of the first token of each crooked tree, computed apart from the package."""
     pairs = crooked.two_siblings(Q, replacement=name == "deduplicated")
     cases = []
     for mass, nodes in pairs:
@@ -130,7 +131,7 @@ def fractions_of(name: str) -> list[Fraction]:
             gone = nodes[0][0]
             left = [Fraction(0) if x == gone else w for x, w in enumerate(Q)]
             nodes = [nodes[0], (nodes[1][0], left)]
-        cases.append((mass, crooked.law_after(P, nodes)))
+        cases.append((mass, crooked.distribution_after(P, nodes)))
     return crooked.mixed(iter(cases))
 
 
@@ -150,7 +151,7 @@ def test_twin_breaks_the_promise_by_as_much_as_computed(name: str) -> None:
     )
     assert crooked.distance(expected, P) > Fraction(1, 50)
     honest = crooked.mixed(
-        (mass, crooked.law_after(P, nodes))
+        (mass, crooked.distribution_after(P, nodes))
         for mass, nodes in crooked.two_siblings(Q, replacement=name == "deduplicated")
     )
     assert honest == P, "with the promise kept, the same fractions give p exactly"
@@ -166,12 +167,12 @@ def test_twin_a_sampled_node_is_dropped_for_its_low_confidence_as_in_golden() ->
     pair = pair_of([0.5, 0.5], [0.6, 0.4])
     drafter = crooked.Pruned((1,), floor=number(known["drop_if_q_below"]))
     np.testing.assert_allclose(
-        first_token(pair, drafter), [number(x) for x in known["law"]], atol=EXACT
+        first_token(pair, drafter), [number(x) for x in known["distribution"]], atol=EXACT
     )
     assert off(pair, drafter) == pytest.approx(number(known["total_variation"]), abs=EXACT)
 
 
-def test_twin_chosen_nodes_that_report_a_soft_law() -> None:
+def test_twin_chosen_nodes_that_report_a_soft_distribution() -> None:
     pair = random_pair(3, order=2, seed=61)
     assert distance(pair, crooked.SoftTopK((2,), kind="top_k"), length=2) > 0.01
 
@@ -188,7 +189,10 @@ def test_twin_chosen_nodes_that_report_a_soft_law() -> None:
     ids=lambda drafter: f"{type(drafter).__name__} {drafter.kind}",
 )
 def test_twins_are_seen_in_deeper_trees_too(drafter: Tree) -> None:
-    """Four tokens, and unlike laws: what two rejections leave must have more than one of them."""
+    """Four tokens, and unlike distributions.
+
+    What two rejections leave must have more than one of them.
+    """
     pair = TabularPair(TabularModel.random(4, seed=3), TabularModel.random(4, seed=53))
     assert distance(pair, drafter, length=2) > 0.05
     assert distance(pair, Tree((2, 1), kind=drafter.kind), length=2) <= EXACT
@@ -227,20 +231,20 @@ def test_shape_and_order(kind: str) -> None:
     assert (draft.q_row == -1).all() == (kind == "top_k")
 
 
-def test_each_law_is_the_one_used_given_the_earlier_siblings() -> None:
+def test_each_distribution_is_the_one_used_given_the_earlier_siblings() -> None:
     pair = random_pair(6, order=1, seed=70)
     for kind in DRAWN:
         draft = propose(Tree((3, 2), kind=kind), pair, [0, 1], seed=3)
         for parent in range(ROOT, 3):
             text = [0, 1, *draft.tokens[draft.path(parent)].tolist()]
-            law = pair.draft.law(text).copy()
+            distribution = pair.draft.distribution(text).copy()
             for node in draft.children(parent):
-                np.testing.assert_allclose(draft.law(node, 6), law, atol=EXACT)
+                np.testing.assert_allclose(draft.distribution(node, 6), distribution, atol=EXACT)
                 if kind == "without_replacement":
-                    law[draft.tokens[node]] = 0
-                    law /= law.sum()
+                    distribution[draft.tokens[node]] = 0
+                    distribution /= distribution.sum()
     chosen = propose(Tree((3,), kind="top_k"), pair, [0, 1])
-    best = np.argsort(-pair.draft.law([0, 1]), kind="stable")[:3]
+    best = np.argsort(-pair.draft.distribution([0, 1]), kind="stable")[:3]
     assert chosen.tokens.tolist() == best.tolist()
 
 
@@ -251,7 +255,7 @@ def test_fewer_candidates_than_asked_for() -> None:
         assert sorted(draft.tokens.tolist()) == [1, 2]
     assert len(propose(Tree((3,), kind="with_replacement"), pair, [0])) == 3
     greedy = propose(Tree((3, 1)), pair, [0], sampling=Sampling(temperature=0))
-    assert greedy.tokens.tolist() == [2, 2], "a one-hot law has one token with mass"
+    assert greedy.tokens.tolist() == [2, 2], "a one-hot distribution has one token with mass"
 
 
 @every_kind

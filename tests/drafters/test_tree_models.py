@@ -11,7 +11,7 @@ import specviz as sv
 from specviz.core.contract import Context, Sampling
 from specviz.core.draws import Sampler
 from specviz.core.tabular import TabularPair
-from specviz.decoding.cache import UnsupportedModelError
+from specviz.decoding.hf.cache import UnsupportedModelError
 from specviz.drafters.tree import KINDS, Tree
 from tests.decoding import families as f
 from tests.lossless.enumeration import random_pair

@@ -19,7 +19,7 @@ PROMPT = [3, 1, 4, 1, 5]
 
 @cache
 def tiny_pair() -> Any:
-    """A target of 96 tokens with a law far from uniform; no draft, no tokenizer."""
+    """A target of 96 tokens with a distribution far from uniform; no draft, no tokenizer."""
     return sv.Pair(target=make(llama)[0])
 
 
@@ -46,7 +46,7 @@ def medusa_for(pair: Any, **changes: Any) -> MedusaHeads:
 
 
 def eagle_for(pair: Any, *, loud: float = 1.0, **changes: Any) -> EagleHead:
-    """A head with random weights; ``loud`` spreads its laws."""
+    """A head with random weights; ``loud`` spreads its distributions."""
     model = pair.target.model
     config = EagleConfig(
         hidden_size=model.config.hidden_size, vocab_size=pair.vocab_size,

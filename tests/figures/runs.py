@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from specviz.core.trace import Trace
+from specviz.core.trace.trace import Trace
 
 HOSTILE = [
     "</script><img src=x onerror=alert(1)>",

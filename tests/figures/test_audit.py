@@ -19,8 +19,8 @@ from specviz.core.tabular import TabularModel, TabularPair
 from specviz.figures._audit_data import audit_data, p_values_of
 from specviz.figures._audit_image import alternative
 from specviz.lossless import AuditReport, Sample, Verdict, battery, two_sample
-from specviz.lossless.findings import holm
-from specviz.lossless.seen import share_bounds
+from specviz.lossless.report.table_summary import share_bounds
+from specviz.lossless.statistics.findings import holm
 
 WORDS = [" the", "<b>", "$x$", "</script><img src=x>"]
 PAIR = TabularPair(
@@ -55,10 +55,10 @@ def test_tables_of_a_report_are_counts_with_exact_intervals(right: AuditReport) 
     tested = [f.name for f in right.report.findings if f.kind == "chi-square" and f.dof]
     assert list(seen) == [name for name in tested if name != "neighbouring u"]
     first = seen["position 0"]
-    law = PAIR.target.law([0])
+    distribution = PAIR.target.distribution([0])
     counts = np.bincount(right.samples[0].tokens[:, 0], minlength=4)
-    order = np.argsort(-law)
-    assert first.expected == pytest.approx(1500 * law[order])
+    order = np.argsort(-distribution)
+    assert first.expected == pytest.approx(1500 * distribution[order])
     assert first.observed == pytest.approx(counts[order])
     exact = stats.binomtest(int(counts[order[0]]), 1500).proportion_ci(1 - 0.01 / 4, "exact")
     assert (first.low[0], first.high[0]) == pytest.approx((1500 * exact.low, 1500 * exact.high))
@@ -66,8 +66,8 @@ def test_tables_of_a_report_are_counts_with_exact_intervals(right: AuditReport) 
 
 
 def test_intervals_of_two_samples_hold_and_show_what_differs() -> None:
-    tree = sv.lossless.grow(lambda prefix: PAIR.target.law([0, *prefix]), 4, 2)
-    other = sv.lossless.grow(lambda prefix: PAIR.draft.law([0, *prefix]), 4, 2)
+    tree = sv.lossless.grow(lambda prefix: PAIR.target.distribution([0, *prefix]), 4, 2)
+    other = sv.lossless.grow(lambda prefix: PAIR.draft.distribution([0, *prefix]), 4, 2)
     missed = 0
     for seed in range(60):
         report = two_sample(tree.draw(400, 2 * seed), tree.draw(700, 2 * seed + 1), tables=True)
@@ -97,7 +97,7 @@ def test_the_evidence_is_an_e_process_of_the_texts(right: AuditReport, wrong: Au
 
 def test_right_samplers_hardly_ever_cross() -> None:
     """Looked at after every text: at level .1, 12 or more of 60 have probability .01."""
-    tree = sv.lossless.grow(lambda prefix: PAIR.target.law([0, *prefix]), 4, 2)
+    tree = sv.lossless.grow(lambda prefix: PAIR.target.distribution([0, *prefix]), 4, 2)
     runs = [battery(tree.draw(300, seed), tree, alpha=0.1, tables=True) for seed in range(60)]
     assert sum(run.evidence.crossed_at is not None for run in runs) <= 11  # type: ignore[union-attr]
 
@@ -167,7 +167,7 @@ def test_several_prompts_and_a_battery_alone(right: AuditReport) -> None:
     with pytest.raises(ValueError, match="prompt must lie in 0 … 1, got 2"):
         several.plot(prompt=2)
     assert several.to_html().count("<figure>") == 2
-    without = battery(right.samples[0], lambda prefix: PAIR.target.law([0, *prefix]))
+    without = battery(right.samples[0], lambda prefix: PAIR.target.distribution([0, *prefix]))
     assert without.tables == () and without.evidence is None
     sv.figures.audit(without).draw_without_rendering()  # the tests alone
     assert sv.figures.p_values(without).get_xlabel() == "p-value"

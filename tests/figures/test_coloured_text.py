@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from specviz.core.trace import Trace
-from specviz.core.views import Node
+from specviz.core.trace.trace import Trace
+from specviz.core.trace.views import Node
 from specviz.figures.coloured_text import SHOWN, html, style
 from specviz.figures.evidence import evidence_html
 from specviz.figures.marks import MARKS, Line, in_words, lines

@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 import specviz as sv
-from specviz.core.trace import Trace
+from specviz.core.trace.trace import Trace
 from specviz.figures._canvas import plotly_text, safe_text
 from specviz.figures._overlap import TOKENS, overlap_data
 from tests.figures.runs import HOSTILE, hostile, story, trace_of
@@ -24,13 +24,16 @@ def closed() -> object:
 
 
 def with_tails(p: np.ndarray, q: np.ndarray, token: int, listed: int) -> Trace:
-    """A trace of one proposal whose laws are listed on their first tokens, the rest in tails."""
+    """A trace of one proposal whose distributions are listed on their first tokens.
+
+    The rest in tails.
+    """
     trace = Trace({"rule": "rejection"}, [0], k=(listed - 1) // 2)
     trace.strings = {i: f" t{i}" for i in range(len(p))}
     above = p[listed:] > q[listed:]
     tails = {
-        f"tail_{name}_{side}": [law[listed:][where].sum()]
-        for name, law in (("p", p), ("q", q))
+        f"tail_{name}_{side}": [distribution[listed:][where].sum()]
+        for name, distribution in (("p", p), ("q", q))
         for side, where in (("above", above), ("below", ~above))
     }
     node = {
@@ -51,13 +54,13 @@ def with_tails(p: np.ndarray, q: np.ndarray, token: int, listed: int) -> Trace:
 
 
 @pytest.fixture
-def laws() -> tuple[np.ndarray, np.ndarray]:
+def distributions() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     return rng.dirichlet([0.5] * 40), rng.dirichlet([0.5] * 40)
 
 
-def test_the_data_are_the_laws(laws: tuple[np.ndarray, np.ndarray]) -> None:
-    p, q = laws
+def test_the_data_are_the_distributions(distributions: tuple[np.ndarray, np.ndarray]) -> None:
+    p, q = distributions
     token = int(np.argmin(np.maximum(p, q)[:21]))  # too unlikely for a row, were it not proposed
     data = overlap_data(with_tails(p, q, token, listed=21), 0, 0)
     assert len(data.labels) == TOKENS + 1
@@ -73,8 +76,8 @@ def test_the_data_are_the_laws(laws: tuple[np.ndarray, np.ndarray]) -> None:
         assert (of_p, of_q) == pytest.approx((p[i], q[i]), abs=1e-6)
 
 
-def test_what_is_drawn_is_the_data(laws: tuple[np.ndarray, np.ndarray]) -> None:
-    trace = with_tails(*laws, token=3, listed=21)
+def test_what_is_drawn_is_the_data(distributions: tuple[np.ndarray, np.ndarray]) -> None:
+    trace = with_tails(*distributions, token=3, listed=21)
     data, ax = overlap_data(trace, 0, 0), sv.figures.overlap(trace)
     band, p, residual, q, above = (
         [bar.get_width() for bar in container] for container in ax.containers
@@ -104,10 +107,10 @@ def test_only_a_rule_that_goes_by_the_ratio_accepts_the_overlap() -> None:
     assert "rejected" not in words("match")
 
 
-def test_plotly_draws_the_same(laws: tuple[np.ndarray, np.ndarray]) -> None:
+def test_plotly_draws_the_same(distributions: tuple[np.ndarray, np.ndarray]) -> None:
     import plotly.graph_objects as go
 
-    trace = with_tails(*laws, token=3, listed=21)
+    trace = with_tails(*distributions, token=3, listed=21)
     data, figure = overlap_data(trace, 0, 0), sv.figures.overlap(trace, backend="plotly")
     assert isinstance(figure, go.Figure)
     p, residual, q, above = (np.array(bar.x) for bar in figure.data)

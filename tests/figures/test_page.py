@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import specviz as sv
-from specviz.core.trace import Trace
+from specviz.core.trace.trace import Trace
 from specviz.figures.comparison import Comparison
 from specviz.figures.page import page
 from tests.figures.runs import HOSTILE, branching, hostile, long_story, story, trace_of

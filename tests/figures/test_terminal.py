@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from specviz.figures.coloured_text import ansi, plain
+from specviz.figures.escaping import columns
 from specviz.figures.marks import MARKS
 from specviz.figures.terminal import Style, round_text
-from specviz.figures.visible import columns
 from tests.figures.runs import branching, hostile, long_story, story, trace_of
 
 

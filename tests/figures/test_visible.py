@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specviz.figures.visible import LONGEST_TOKEN, columns, plain_ascii, split_gap, visible
+from specviz.figures.escaping import LONGEST_TOKEN, columns, plain_ascii, split_gap, visible
 from tests.figures.runs import HOSTILE
 
 INVISIBLE = {"Cc", "Cs", "Co", "Cn", "Zl", "Zp"}

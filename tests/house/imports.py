@@ -17,18 +17,18 @@ from pathlib import Path
 PACKAGE = "specviz"
 READERS = ("lossless", "theory", "figures", "player", "recordings")  # right of the trace
 MODEL_ROOMS = frozenset({"models", "decoding", "drafters", "api"})
-DRAFTERS_MAY_USE = frozenset({"target", "cache", "distributions"})  # modules of decoding
+DRAFTERS_MAY_USE = frozenset({"hf", "distributions"})  # modules of decoding
 # What may be missing: (file, function) and the optional library it asks for there.
 OPTIONAL: dict[tuple[str, str | None], str] = {
-    ("core/trace.py", "to_frame"): "pandas",
+    ("core/trace/trace.py", "to_frame"): "pandas",
     ("player/film.py", "_mp4_writer"): "imageio_ffmpeg",
 }
 HEAVY = frozenset({"accelerate", "safetensors", "tokenizers", "torch", "torchao", "transformers"})
 
 # What shows itself through figures: in its _repr_* methods, and in these.
 SHOWS_ITSELF = {
-    "core/trace.py": ("__repr__", "__str__"),
-    "lossless/audit_report.py": ("plot", "to_html"),
+    "core/trace/trace.py": ("__repr__", "__str__"),
+    "lossless/report/audit_report.py": ("plot", "to_html"),
 }
 
 # Our own rooms that each room may import (itself is always allowed).

@@ -22,13 +22,25 @@ def test_the_table_is_about_the_rooms_that_exist(root: Path) -> None:
 
 # (file, source, what the report must say). Each is a fake tree with this one violation in it.
 PLANTED = [
-    ("core/rules.py", "import torch", "core may not import torch"),
-    ("core/rules.py", "def f():\n    import scipy.stats", "core may not import scipy"),
-    ("core/rules.py", "from ..models.load import load", "core may not import specviz.models.load"),
-    ("core/rules.py", "from specviz import figures", "core may not import specviz.figures"),
-    ("core/trace.py", "from ..figures import text", "core may not import specviz.figures.text"),
+    ("core/rules/__init__.py", "import torch", "core may not import torch"),
+    ("core/rules/__init__.py", "def f():\n    import scipy.stats", "core may not import scipy"),
     (
-        "core/trace.py",
+        "core/rules/__init__.py",
+        "from ...models.load import load",
+        "core may not import specviz.models.load",
+    ),
+    (
+        "core/rules/__init__.py",
+        "from specviz import figures",
+        "core may not import specviz.figures",
+    ),
+    (
+        "core/trace/trace.py",
+        "from ...figures import text",
+        "core may not import specviz.figures.text",
+    ),
+    (
+        "core/trace/trace.py",
         "class Trace:\n    def check(self):\n        from specviz.figures import text",
         "core may not import specviz.figures.text (in check())",
     ),
@@ -39,21 +51,45 @@ PLANTED = [
     ("api/generate.py", "from specviz import figures", "api may not import specviz.figures"),
     ("figures/text.py", "import specviz.api.generate", "figures may not import specviz.api"),
     ("decoding/loop.py", "def f():\n    from ..figures import text", "(in f())"),
-    ("drafters/medusa.py", "from ..decoding.loop import generate", "only cache, distributions"),
-    ("drafters/medusa.py", "from ..decoding import loop", "only cache, distributions"),
-    ("drafters/medusa.py", "from .. import decoding", "only cache, distributions"),
-    ("lossless/exact.py", "import torch", "lossless may import torch only inside a function"),
-    ("lossless/exact.py", "try:\n    import torch\nexcept ImportError:\n    pass", "only inside"),
-    ("lossless/exact.py", "class A:\n    from transformers import X", "only inside a function"),
-    ("lossless/exact.py", "import importlib\nt = importlib.import_module('torch.nn')", "torch"),
-    ("lossless/exact.py", "from specviz import theory", "lossless may not import specviz.theory"),
-    ("lossless/audit_report.py", "from ..figures import text", "lossless may not import"),
+    ("drafters/medusa.py", "from ..decoding.loop import generate", "only distributions, hf"),
+    ("drafters/medusa.py", "from ..decoding import loop", "only distributions, hf"),
+    ("drafters/medusa.py", "from .. import decoding", "only distributions, hf"),
     (
-        "lossless/audit_report.py",
-        "class AuditReport:\n    def judge(self):\n        from ..figures import text",
+        "lossless/exact/enumerate.py",
+        "import torch",
+        "lossless may import torch only inside a function",
+    ),
+    (
+        "lossless/exact/enumerate.py",
+        "try:\n    import torch\nexcept ImportError:\n    pass",
+        "only inside",
+    ),
+    (
+        "lossless/exact/enumerate.py",
+        "class A:\n    from transformers import X",
+        "only inside a function",
+    ),
+    (
+        "lossless/exact/enumerate.py",
+        "import importlib\nt = importlib.import_module('torch.nn')",
+        "torch",
+    ),
+    (
+        "lossless/exact/enumerate.py",
+        "from specviz import theory",
+        "lossless may not import specviz.theory",
+    ),
+    ("lossless/report/audit_report.py", "from ...figures import text", "lossless may not import"),
+    (
+        "lossless/report/audit_report.py",
+        "class AuditReport:\n    def judge(self):\n        from ...figures import text",
         "lossless may not import specviz.figures.text (in judge())",
     ),
-    ("lossless/exact.py", "def plot():\n    from ..figures import text", "lossless may not import"),
+    (
+        "lossless/exact/enumerate.py",
+        "def plot():\n    from ...figures import text",
+        "lossless may not import",
+    ),
     ("theory.py", "from specviz.models.pair import Pair", "theory may not import specviz.models"),
     ("theory.py", "def f():\n    from specviz import figures", "theory may not import"),
     ("figures/text.py", "from specviz.player import widget", "figures may not import"),
@@ -64,16 +100,22 @@ PLANTED = [
 ]
 
 ALLOWED = [
-    ("core/rules.py", "from __future__ import annotations\nimport numpy as np\nimport zipfile"),
-    ("core/files.py", "from .trace import Trace\nfrom .._version import __version__"),
-    ("core/trace.py", "class T:\n    def _repr_html_(self):\n        from ..figures import text"),
     (
-        "lossless/audit_report.py",
-        "class A:\n    def plot(self):\n        from ..figures import text",
+        "core/rules/__init__.py",
+        "from __future__ import annotations\nimport numpy as np\nimport zipfile",
+    ),
+    ("core/trace/files.py", "from .trace import Trace\nfrom ..._version import __version__"),
+    (
+        "core/trace/trace.py",
+        "class T:\n    def _repr_html_(self):\n        from ...figures import text",
+    ),
+    (
+        "lossless/report/audit_report.py",
+        "class A:\n    def plot(self):\n        from ...figures import text",
     ),
     ("models/load.py", "import torch\nfrom specviz.core import contract"),
     ("models/training/run.py", "from specviz.decoding.loop import generate"),
-    ("drafters/medusa.py", "import torch\nfrom ..decoding.target import HFTarget"),
+    ("drafters/medusa.py", "import torch\nfrom ..decoding.hf.target import HFTarget"),
     (
         "lossless/audit.py",
         "def audit():\n    import torch\n    from ..decoding.loop import generate",
@@ -89,9 +131,11 @@ def fake_package(folder: Path, file: str, source: str) -> Path:
     """A tree with every room the sources above name, empty but for one file."""
     package = folder / "specviz"
     for name in (
-        "__init__ _version core/__init__ core/contract core/rules core/trace models/__init__ "
+        "__init__ _version core/__init__ core/contract core/rules/__init__ "
+        "core/trace/__init__ core/trace/trace models/__init__ "
         "models/load models/pair models/training/__init__ decoding/__init__ decoding/loop "
-        "decoding/target drafters/__init__ drafters/medusa api/__init__ api/generate "
+        "decoding/hf/__init__ decoding/hf/target drafters/__init__ drafters/medusa "
+        "api/__init__ api/generate "
         "lossless/__init__ theory figures/__init__ figures/text player/__init__ player/widget cli "
         + file.removesuffix(".py")
     ).split():

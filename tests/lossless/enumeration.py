@@ -15,8 +15,14 @@ from specviz.core.rules import RULES, Rule
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.decoding.loop import rounds
 from specviz.decoding.stopping import Stopping
-from specviz.lossless import Law, enumerate_law, outcomes, target_law, total_variation
-from specviz.lossless.branching import Branching
+from specviz.lossless import (
+    Distribution,
+    enumerate_distribution,
+    outcomes,
+    target_distribution,
+    total_variation,
+)
+from specviz.lossless.exact.branching import Branching
 
 EXACT = 1e-12
 
@@ -28,7 +34,7 @@ def pair_of(p: Any, q: Any, **options: Any) -> TabularPair:
 def random_pair(
     vocab_size: int, order: int, seed: int, *, sparse: bool = False, **options: Any
 ) -> TabularPair:
-    """Laws that depend on the context; the draft's are half the target's, half its own.
+    """Distributions that depend on the context; the draft's are half the target's, half its own.
 
     A ``sparse`` draft never proposes the token it likes least, which another is in every context.
     """
@@ -58,21 +64,24 @@ def distance(
     length: int,
     sampling: Sampling | None = None,
 ) -> float:
-    """Return TV(induced law, target's law) of the first ``length`` tokens."""
+    """Return TV(induced distribution, target's distribution) of the first ``length`` tokens."""
     with planted(verify, rule or RULES[verify]):
-        induced = enumerate_law(
+        induced = enumerate_distribution(
             pair, drafter, verify=verify, prompt=prompt, length=length, sampling=sampling
         )
     assert abs(sum(induced.values()) - 1) < EXACT
-    wanted = target_law(pair, prompt=prompt, length=length, sampling=sampling)
+    wanted = target_distribution(pair, prompt=prompt, length=length, sampling=sampling)
     assert abs(sum(wanted.values()) - 1) < EXACT
     return total_variation(induced, wanted)
 
 
 def one_round(
     pair: Any, drafter: Any, rule: Rule, text: Sequence[int], sampling: Sampling | None = None
-) -> Law:
-    """Return the law of what one round emits after ``text``, with all the room it may want."""
+) -> Distribution:
+    """Return the distribution of what one round emits after ``text``.
+
+    With all the room it may want.
+    """
 
     def program(draws: Branching) -> tuple[int, ...]:
         target = pair.target.session()
@@ -85,32 +94,35 @@ def one_round(
         )  # fmt: skip
         return tuple(int(token) for token in next(happened).emitted)
 
-    law: Law = {}
+    distribution: Distribution = {}
     for weight, emitted in outcomes(program):
-        law[emitted] = law.get(emitted, 0.0) + weight
-    return law
+        distribution[emitted] = distribution.get(emitted, 0.0) + weight
+    return distribution
 
 
 def round_by_round(
     pair: Any, drafter: Any, rules: Sequence[Rule], length: int, prompt: Sequence[int] = (0,)
-) -> Law:
-    """Return the law of the first ``length`` tokens; rule i decides round i, the last all others.
+) -> Distribution:
+    """Return the distribution of the first ``length`` tokens; rule i decides round i.
 
-    Rounds of a drafter with fixed gamma depend on each other through the text only, so the laws of
-    single rounds may be multiplied. Unlike in ``enumerate_law`` no round is cut short at the end.
+    The last all others.
+
+    Rounds of a drafter with fixed gamma depend on each other through the text only, so the
+    distributions of single rounds may be multiplied. Unlike in ``enumerate_distribution`` no round
+    is cut short at the end.
     """
-    law: Law = {}
+    distribution: Distribution = {}
 
     def grow(text: tuple[int, ...], mass: float, index: int) -> None:
         if len(text) >= length:
-            law[text[:length]] = law.get(text[:length], 0.0) + mass
+            distribution[text[:length]] = distribution.get(text[:length], 0.0) + mass
             return
         rule = rules[min(index, len(rules) - 1)]
         for emitted, chance in one_round(pair, drafter, rule, (*prompt, *text)).items():
             grow(text + emitted, mass * chance, index + 1)
 
     grow((), 1.0, 0)
-    return law
+    return distribution
 
 
 FULL_KEY = ("purpose", "position", "round", "node")
@@ -146,18 +158,18 @@ class Keyed(Branching):
         return self._split(np.array([0.0, probability, 1.0]), Purpose.ACCEPT, position, node) == 0
 
     def categorical(
-        self, law: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
+        self, distribution: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
     ) -> int:
-        edges = np.concatenate([[0.0], np.cumsum(law) / np.sum(law)])
+        edges = np.concatenate([[0.0], np.cumsum(distribution) / np.sum(distribution)])
         return self._split(edges, purpose, position, node)
 
 
-def keyed_law(
+def keyed_distribution(
     pair: Any, drafter: Any, fields: Sequence[str], *, length: int, prompt: Sequence[int] = (0,)
-) -> Law:
-    """Return the exact law under ``rejection`` when draws with equal keys are equal."""
+) -> Distribution:
+    """Return the exact distribution under ``rejection`` when draws with equal keys are equal."""
     scripts: list[tuple[int, ...]] = [()]
-    law: Law = {}
+    distribution: Distribution = {}
     while scripts:
         draws = Keyed(scripts.pop(), fields)
         ids = np.array(prompt, dtype=np.int64)
@@ -169,6 +181,6 @@ def keyed_law(
             sampling=Sampling(), draws=draws, stopping=stopping,
         )  # fmt: skip
         text = tuple(int(token) for round_ in happened for token in round_.emitted)
-        law[text] = law.get(text, 0.0) + draws.weight
+        distribution[text] = distribution.get(text, 0.0) + draws.weight
         scripts.extend(draws.untaken)
-    return law
+    return distribution

@@ -11,11 +11,11 @@ import numpy as np
 from specviz.core.contract import ROOT, Context, Draft
 from specviz.core.draws import Draws, Purpose
 from specviz.core.rules import RULES, Rule, Verdict, greedy, match, ratio, residual
-from specviz.decoding.distributions import laws
+from specviz.decoding.distributions import distributions
 from specviz.drafters.draft_model import DraftModel
 
 Close = Callable[[Any, Any, int], Any]
-"""(p, q, rejected token) -> the law of the correction."""
+"""(p, q, rejected token) -> the distribution of the correction."""
 
 
 def chain_rule(
@@ -32,13 +32,13 @@ def chain_rule(
         path: list[int] = []
         q = p[0]
         for node in range(len(draft)):
-            x, q = int(draft.tokens[node]), draft.law(node, vocab_size)
+            x, q = int(draft.tokens[node]), draft.distribution(node, vocab_size)
             if not draws.accept(acceptance(p[node], q, x), start + node, node):
-                law = correction(p[node], q, x)
-                return Verdict(path, draws.categorical(law, start + node), law)
+                distribution = correction(p[node], q, x)
+                return Verdict(path, draws.categorical(distribution, start + node), distribution)
             path.append(node)
-        law = bonus(p[max(0, len(path) - bonus_row)], q)
-        return Verdict(path, draws.categorical(law, start + len(path)), law)
+        distribution = bonus(p[max(0, len(path) - bonus_row)], q)
+        return Verdict(path, draws.categorical(distribution, start + len(path)), distribution)
 
     return replace(RULES["rejection"], verify=verify)
 
@@ -73,14 +73,18 @@ def _fresh_on_mismatch(draft: Draft, p: Any, draws: Draws, start: int) -> Verdic
     right = match(draft, p, draws, start)
     if not draft.children(right.path[-1] if right.path else ROOT):
         return right
-    return Verdict(right.path, draws.categorical(right.law, start + len(right.path)), right.law)
+    return Verdict(
+        right.path,
+        draws.categorical(right.distribution, start + len(right.path)),
+        right.distribution,
+    )
 
 
 def _off_by_one(draft: Draft, p: Any, draws: Draws, start: int) -> Verdict:
     """Greedy, but the closing token is read one row too early."""
     right = greedy(draft, p, draws, start)
-    law = p[right.path[-1]] if right.path else p[0]
-    return Verdict(right.path, int(law.argmax()), law)
+    distribution = p[right.path[-1]] if right.path else p[0]
+    return Verdict(right.path, int(distribution.argmax()), distribution)
 
 
 FRESH_ON_MISMATCH = replace(RULES["match"], verify=_fresh_on_mismatch)
@@ -88,7 +92,7 @@ GREEDY_OFF_BY_ONE = replace(RULES["greedy"], verify=_off_by_one)
 
 
 class SoftGreedyDraft(DraftModel):
-    """Picks the most likely token, but reports the soft law as q."""
+    """Picks the most likely token, but reports the soft distribution as q."""
 
     def _draw(self, q: Any, context: Context, draws: Draws, position: int, node: int) -> int:
         return int(q.argmax())
@@ -112,14 +116,14 @@ class UnfilteredDraft(DraftModel):
             text = np.append(context.tokens, right.tokens[:node])
             session = self._session.model.session(right.q.shape[1])
             logits = session.verify(text, Draft.empty(right.q.shape[1]))
-            soft.append(laws(logits, replace(context.sampling, top_k=0, top_p=1.0))[0])
+            soft.append(distributions(logits, replace(context.sampling, top_k=0, top_p=1.0))[0])
         if not soft:
             return right
         return Draft.chain(right.tokens.tolist(), np.stack(soft), right.q.shape[1])
 
 
 class TwiceFilteredDraft(DraftModel):
-    """Applies the temperature twice, and reports the law it so used: exact, only worse."""
+    """Applies the temperature twice, and reports the distribution it so used: exact, only worse."""
 
     def propose(self, context: Context, draws: Draws) -> Draft:
         t = context.sampling.temperature
@@ -165,7 +169,9 @@ class Siblings:
 
     def _draw(self, text: Any, context: Context, draws: Draws, node: int) -> tuple[int, Any]:
         session = self.pair.draft.session(self.pair.vocab_size)
-        q = laws(session.verify(text, Draft.empty(self.pair.vocab_size)), context.sampling)[0]
+        q = distributions(
+            session.verify(text, Draft.empty(self.pair.vocab_size)), context.sampling
+        )[0]
         return draws.categorical(q, len(text), node, Purpose.DRAFT), q
 
     def propose(self, context: Context, draws: Draws) -> Draft:

@@ -1,4 +1,4 @@
-"""Right and wrong samplers of short texts, drawn straight from their exact laws."""
+"""Right and wrong samplers of short texts, drawn straight from their exact distributions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import specviz as sv
 from specviz.core.contract import FloatArray
 from specviz.core.rules import Rule
 from specviz.lossless import PrefixTree, Sample, grow
-from tests.core.golden import GOLDEN, law
+from tests.core.golden import GOLDEN, distribution
 from tests.lossless.enumeration import round_by_round
 from tests.lossless.planted import WRONG_RULES
 
@@ -20,20 +20,20 @@ LENGTH = 3
 
 
 def markov(vocab_size: int = 8, *, seed: int = 3, concentration: float = 1.0) -> FloatArray:
-    """``(vocab, vocab)``: a law after each token, none of them alike."""
+    """``(vocab, vocab)``: a distribution after each token, none of them alike."""
     rng = np.random.default_rng(seed)
     return rng.dirichlet([concentration] * vocab_size, size=vocab_size)
 
 
 def top_k(table: FloatArray, k: int) -> FloatArray:
-    """Each law cut to its k most likely tokens."""
+    """Each distribution cut to its k most likely tokens."""
     rank = np.argsort(np.argsort(-table, axis=1), axis=1)
     cut = np.where(rank < k, table, 0.0)
     return cut / cut.sum(axis=1, keepdims=True)
 
 
 def top_p(table: FloatArray, mass: float) -> FloatArray:
-    """Each law cut to the fewest most likely tokens that hold ``mass``."""
+    """Each distribution cut to the fewest most likely tokens that hold ``mass``."""
     order = np.argsort(-table, axis=1)
     ordered = np.take_along_axis(table, order, axis=1)
     before = np.cumsum(ordered, axis=1) - ordered
@@ -43,7 +43,7 @@ def top_p(table: FloatArray, mass: float) -> FloatArray:
 
 
 def conditional(table: FloatArray) -> Any:
-    """The law of the next token given those emitted; the prompt is token 0."""
+    """The distribution of the next token given those emitted; the prompt is token 0."""
     return lambda prefix: table[prefix[-1] if prefix else 0]
 
 
@@ -51,30 +51,41 @@ def tree_of(table: FloatArray, length: int = LENGTH, **options: Any) -> PrefixTr
     return grow(conditional(table), len(table), length, **options)
 
 
-def texts(law: Mapping[tuple[int, ...], float], n: int, seed: int, vocab_size: int) -> Sample:
-    """n independent texts of an exact law."""
+def texts(
+    distribution: Mapping[tuple[int, ...], float], n: int, seed: int, vocab_size: int
+) -> Sample:
+    """n independent texts of an exact distribution."""
     rng = np.random.default_rng(seed)
-    every = np.array(list(law), dtype=np.int64)
-    weights = np.array(list(law.values()))
+    every = np.array(list(distribution), dtype=np.int64)
+    weights = np.array(list(distribution.values()))
     return Sample(every[rng.choice(len(every), n, p=weights / weights.sum())], vocab_size)
 
 
-P = law(GOLDEN["one_position"]["p"])
-Q = law(GOLDEN["one_position"]["q"])
+P = distribution(GOLDEN["one_position"]["p"])
+Q = distribution(GOLDEN["one_position"]["q"])
 
 
 def golden_tree() -> PrefixTree:
-    """The target of golden.json: the law p of ``one_position`` in every context, three tokens."""
+    """The target of golden.json: the distribution p of ``one_position`` in every context.
+
+    Three tokens.
+    """
     return grow(lambda prefix: P, 4, LENGTH)
 
 
-def wrong_law(name: str) -> dict[tuple[int, ...], float]:
-    """The exact law of a wrong rule's first three tokens, in the setting of golden.json."""
-    return law_under(P, Q, WRONG_RULES[name])
+def wrong_distribution(name: str) -> dict[tuple[int, ...], float]:
+    """The exact distribution of a wrong rule's first three tokens.
+
+    In the setting of golden.json.
+    """
+    return distribution_under(P, Q, WRONG_RULES[name])
 
 
-def law_under(p: FloatArray, q: FloatArray, rule: Rule) -> dict[tuple[int, ...], float]:
-    """The exact law of the first three tokens under a rule, gamma 2, rounds never cut short."""
+def distribution_under(p: FloatArray, q: FloatArray, rule: Rule) -> dict[tuple[int, ...], float]:
+    """The exact distribution of the first three tokens under a rule, gamma 2.
+
+    Rounds never cut short.
+    """
     pair = sv.tabular.TabularPair(sv.tabular.TabularModel(p), sv.tabular.TabularModel(q))
     return round_by_round(pair, sv.DraftModel(gamma=2), [rule], length=LENGTH)
 

@@ -14,8 +14,8 @@ import torch
 
 import specviz as sv
 from specviz.lossless import Verdict
-from specviz.lossless.adapters import Function, server_log
-from specviz.lossless.adapters.transformers import assisted, plain
+from specviz.lossless.audit.adapters import Function, server_log
+from specviz.lossless.audit.adapters.transformers import assisted, plain
 from tests.lossless.tiny import small
 
 PROMPT = [1, 2, 3]

@@ -7,15 +7,15 @@ import pytest
 from scipy import special, stats
 
 from specviz.lossless import EProcess, peeking
-from specviz.lossless.anytime import CONCENTRATIONS, e_values, merged
-from specviz.lossless.power import noncentrality
+from specviz.lossless.statistics.eprocess import CONCENTRATIONS, e_values, merged
+from specviz.lossless.statistics.power import noncentrality
 
-LAW = np.random.default_rng(3).dirichlet(np.ones(8))
+DISTRIBUTION = np.random.default_rng(3).dirichlet(np.ones(8))
 LEVEL = 0.01
 
 
-def stream(n: int, seed: int, law: np.ndarray = LAW) -> np.ndarray:
-    return np.random.default_rng(seed).choice(len(law), n, p=law)
+def stream(n: int, seed: int, distribution: np.ndarray = DISTRIBUTION) -> np.ndarray:
+    return np.random.default_rng(seed).choice(len(distribution), n, p=distribution)
 
 
 def test_it_is_the_ratio_of_dirichlet_multinomial_to_multinomial() -> None:
@@ -23,20 +23,20 @@ def test_it_is_the_ratio_of_dirichlet_multinomial_to_multinomial() -> None:
     counts = np.bincount(x, minlength=8)
     direct = []
     for k in CONCENTRATIONS:
-        a = k * LAW
+        a = k * DISTRIBUTION
         direct.append(
             special.gammaln(k) - special.gammaln(k + 500)
             + float(np.sum(special.gammaln(a + counts) - special.gammaln(a)))
-            - float(counts @ np.log(LAW))
+            - float(counts @ np.log(DISTRIBUTION))
         )  # fmt: skip
     expected = np.exp(special.logsumexp(direct) - np.log(len(direct)))
-    assert e_values(x, LAW)[-1] == pytest.approx(expected)
+    assert e_values(x, DISTRIBUTION)[-1] == pytest.approx(expected)
 
 
 def test_batches_and_single_samples_give_the_same() -> None:
     x = stream(300, 1)
-    whole = EProcess(LAW).update(x)
-    one_by_one, watch = [], EProcess(LAW)
+    whole = EProcess(DISTRIBUTION).update(x)
+    one_by_one, watch = [], EProcess(DISTRIBUTION)
     for part in (x[:1], x[1:7], x[7:7], x[7:200], x[200:]):
         one_by_one.append(watch.update(part))
     assert np.allclose(np.concatenate(one_by_one), whole)
@@ -46,10 +46,10 @@ def test_batches_and_single_samples_give_the_same() -> None:
 
 
 def test_its_expectation_is_one() -> None:
-    """Over all texts of a small law, exactly: a martingale that starts at 1."""
-    law = np.array([0.5, 0.3, 0.2])
+    """Over all texts of a small distribution, exactly: a martingale that starts at 1."""
+    distribution = np.array([0.5, 0.3, 0.2])
     total = sum(
-        float(np.prod(law[list(x)])) * float(EProcess(law).update(list(x))[-1])
+        float(np.prod(distribution[list(x)])) * float(EProcess(distribution).update(list(x))[-1])
         for x in np.ndindex(3, 3, 3, 3)
     )
     assert total == pytest.approx(1.0)
@@ -60,8 +60,8 @@ def alarms(runs: int, n: int, every: int) -> tuple[float, float]:
     looked = watched = 0
     for seed in range(runs):
         x = stream(n, seed)
-        looked += peeking(x, LAW, every=every).first_below(LEVEL) is not None
-        watch = EProcess(LAW, alpha=LEVEL)
+        looked += peeking(x, DISTRIBUTION, every=every).first_below(LEVEL) is not None
+        watch = EProcess(DISTRIBUTION, alpha=LEVEL)
         watch.update_log(x)
         watched += watch.rejected
     return looked / runs, watched / runs
@@ -83,12 +83,16 @@ def test_peeking_and_watching_over_many_streams() -> None:
 
 
 def test_a_wrong_stream_is_caught_at_little_more_than_the_samples_of_a_single_look() -> None:
-    wrong = LAW + np.where(LAW.max() == LAW, -0.05, 0) + np.where(np.sort(LAW)[-2] == LAW, 0.05, 0)
-    distance = float(((wrong - LAW) ** 2 / LAW).sum())
+    wrong = (
+        DISTRIBUTION
+        + np.where(DISTRIBUTION.max() == DISTRIBUTION, -0.05, 0)
+        + np.where(np.sort(DISTRIBUTION)[-2] == DISTRIBUTION, 0.05, 0)
+    )
+    distance = float(((wrong - DISTRIBUTION) ** 2 / DISTRIBUTION).sum())
     fixed = noncentrality(7, LEVEL) / distance
     stops = []
     for seed in range(60):
-        watch = EProcess(LAW, alpha=LEVEL)
+        watch = EProcess(DISTRIBUTION, alpha=LEVEL)
         watch.update_log(stream(int(8 * fixed), seed, wrong))
         assert watch.crossed_at is not None
         stops.append(watch.crossed_at)
@@ -105,8 +109,8 @@ def test_an_impossible_cell_is_infinite_evidence() -> None:
 
 
 def test_an_average_of_e_processes_is_one() -> None:
-    right, wrong = stream(2000, 0), stream(2000, 0, np.roll(LAW, 1))
-    a, b = (EProcess(LAW).update_log(x) for x in (right, wrong))
+    right, wrong = stream(2000, 0), stream(2000, 0, np.roll(DISTRIBUTION, 1))
+    a, b = (EProcess(DISTRIBUTION).update_log(x) for x in (right, wrong))
     both = merged([a, b])
     assert np.allclose(both, np.logaddexp(a, b) - np.log(2))
     assert both[-1] > np.log(100) > a.max()
@@ -114,12 +118,12 @@ def test_an_average_of_e_processes_is_one() -> None:
 
 def test_looks_are_the_p_values_of_scipy() -> None:
     x = stream(1000, 4)
-    looks = peeking(x, LAW, every=250)
+    looks = peeking(x, DISTRIBUTION, every=250)
     assert looks.n.tolist() == [250, 500, 750, 1000]
     for n, p in zip(looks.n, looks.p, strict=True):
         counts = np.bincount(x[:n], minlength=8)
-        if n * LAW.min() >= 5:
-            assert p == pytest.approx(stats.chisquare(counts, n * LAW).pvalue)
+        if n * DISTRIBUTION.min() >= 5:
+            assert p == pytest.approx(stats.chisquare(counts, n * DISTRIBUTION).pvalue)
         else:
             assert np.isnan(p)
 

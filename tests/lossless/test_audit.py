@@ -13,7 +13,7 @@ import pytest
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.lossless import PrefixTree, Recorded, Verdict, grow, write_jsonl
-from specviz.lossless.adapters import Function, one_by_one
+from specviz.lossless.audit.adapters import Function, one_by_one
 
 RIGHT, WRONG = Verdict.NO_DISCREPANCY_FOUND, Verdict.DISCREPANCY
 PROMPT = [2, 1]
@@ -30,11 +30,11 @@ assert TABLES.draft is not None
 
 
 def tree_of(model: TabularModel, length: int, temperature: float = 1.0) -> PrefixTree:
-    def law(prefix: tuple[int, ...]) -> Any:
-        p = model.law([*PROMPT, *prefix]) ** (1 / temperature)
+    def distribution(prefix: tuple[int, ...]) -> Any:
+        p = model.distribution([*PROMPT, *prefix]) ** (1 / temperature)
         return p / p.sum()
 
-    return grow(law, model.vocab_size, length, end_ids=model.eos_ids)
+    return grow(distribution, model.vocab_size, length, end_ids=model.eos_ids)
 
 
 def sampler(model: TabularModel, length: int = 4, temperature: float = 1.0) -> Any:
@@ -98,7 +98,7 @@ def test_a_fault_of_the_bonus_token_is_beyond_a_text_of_gamma() -> None:
     assert "never reach past gamma" in report.text
 
 
-def test_enumeration_computes_the_law() -> None:
+def test_enumeration_computes_the_distribution() -> None:
     right = sv.audit(TABLES, PROMPT, gamma=2, length=3, method="enumeration")
     wrong = sv.audit(TABLES, PROMPT, gamma=2, length=3, method="enumeration", fault="always_accept")
     assert right.exact_tv is not None and right.exact_tv < 1e-12
@@ -151,7 +151,7 @@ def test_several_prompts_have_one_verdict() -> None:
             for _ in range(n):
                 text = prompt.tolist()
                 for _ in range(3):
-                    text.append(int(rng.choice(5, p=model.law(text))))
+                    text.append(int(rng.choice(5, p=model.distribution(text))))
                 rows.append(text[len(prompt) :])
             return rows
 

@@ -170,7 +170,7 @@ def test_ragged_texts_that_did_not_end_are_refused() -> None:
         sv.audit([[0, 1, 2], [1]] * 300, PROMPT, target=PAIR, method="battery")
 
 
-def test_nan_laws_are_refused() -> None:
+def test_nan_distributions_are_refused() -> None:
     class Bad(TabularModel):
         def session(self, vocab_size: int | None = None) -> Any:
             session = super().session(vocab_size)

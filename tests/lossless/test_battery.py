@@ -104,15 +104,15 @@ def test_repeats_make_every_test_void() -> None:
 
 def test_repeats_that_the_target_makes_are_none() -> None:
     """Two likely texts: most neighbours are equal, as they should be."""
-    law = np.array([0.97, 0.03])
-    tree = grow(lambda prefix: law, 2, 2)
+    distribution = np.array([0.97, 0.03])
+    tree = grow(lambda prefix: distribution, 2, 2)
     report = battery(tree.draw(5000, 0), tree)
     assert report.verdict is Verdict.NO_DISCREPANCY_FOUND
     assert report.independence.repeat_rate > 0.85
     assert report.independence.repeat_rate_expected == pytest.approx((0.97**2 + 0.03**2) ** 2)
 
 
-def test_a_wrong_law_is_not_mistaken_for_a_reused_seed() -> None:
+def test_a_wrong_distribution_is_not_mistaken_for_a_reused_seed() -> None:
     sharper = TABLE**2 / (TABLE**2).sum(axis=1, keepdims=True)  # temperature .5
     report = battery(tree_of(sharper).draw(5000, 0), tree_of(TABLE))
     assert report.verdict is Verdict.DISCREPANCY
@@ -154,7 +154,7 @@ def test_a_target_without_choice_is_tested_by_support_alone() -> None:
 
 
 def test_single_positions_miss_what_only_whole_texts_show() -> None:
-    """Each token and each pair has the right law; three together have not."""
+    """Each token and each pair has the right distribution; three together have not."""
     parity = {
         text: (1 + 0.8 * (-1) ** sum(text)) / 8 for text in np.ndindex(2, 2, 2)
     }  # fmt: skip
@@ -210,8 +210,8 @@ def test_the_same_seed_gives_the_same_report_and_only_the_transform_depends_on_i
 
 def test_a_sampler_with_the_batterys_own_generator_passes() -> None:
     """v must not be the very number that drew the token."""
-    law = np.array([0.1, 0.2, 0.3, 0.4])
-    tree = grow(lambda prefix: law, 4, 1)
+    distribution = np.array([0.1, 0.2, 0.3, 0.4])
+    tree = grow(lambda prefix: distribution, 4, 1)
     for seed in range(5):
         report = battery(tree.draw(4000, seed), tree, seed=seed)
         u = next(finding for finding in report.findings if finding.name == "transform u")

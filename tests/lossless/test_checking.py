@@ -18,19 +18,28 @@ PAIR = TabularPair(COIN, COIN)
 CHAIN = sv.DraftModel(gamma=1)
 
 WRONG: list[tuple[Any, str]] = [
-    (lambda: lossless.enumerate_law(PAIR, CHAIN, prompt=[0], length="a"), "length must be a whole"),
-    (lambda: lossless.enumerate_law(PAIR, 4, prompt=[0], length=1), "drafter must be a Drafter"),
-    (lambda: lossless.enumerate_law(4, CHAIN, prompt=[0], length=1), "pair must be a Pair"),
-    (lambda: lossless.target_law(4, prompt=[0], length=1), "pair must be a Pair"),
+    (
+        lambda: lossless.enumerate_distribution(PAIR, CHAIN, prompt=[0], length="a"),
+        "length must be a whole",
+    ),
+    (
+        lambda: lossless.enumerate_distribution(PAIR, 4, prompt=[0], length=1),
+        "drafter must be a Drafter",
+    ),
+    (
+        lambda: lossless.enumerate_distribution(4, CHAIN, prompt=[0], length=1),
+        "pair must be a Pair",
+    ),
+    (lambda: lossless.target_distribution(4, prompt=[0], length=1), "pair must be a Pair"),
     (lambda: faults.expected_tv(4, [0], "no_draw"), "pair must be a Pair"),
-    (lambda: faults.faulty_law(PAIR, [0], "no_draw", gamma="x"), "gamma must be a whole"),
+    (lambda: faults.faulty_distribution(PAIR, [0], "no_draw", gamma="x"), "gamma must be a whole"),
     (lambda: faults.diagnose(4), "trace must be a Trace, got int"),
     (lambda: lossless.total_variation([0.5], [0.5]), "a must map each outcome"),
     (lambda: lossless.total_variation({0: 1.0}, {0: np.nan}), "probability of 0 in b must be"),
     (lambda: lossless.samples_for_tv("a", 7), "tv must be a number, got 'a'"),
     (lambda: lossless.samples_for_tv(0.1, 2.5), "dof must be a whole number"),
     (lambda: lossless.detectable_tv("n", 3), "n must be a number"),
-    (lambda: lossless.EProcess("ab"), "the law of an e-process must be probabilities"),
+    (lambda: lossless.EProcess("ab"), "the distribution of an e-process must be probabilities"),
     (lambda: lossless.EProcess([0.5, 0.5], alpha="x"), "alpha must be a number"),
     (lambda: write_jsonl("zz", [1]), r"records\[0\] must be a Recorded, got int"),
     (lambda: write_jsonl("/no/such/zz", []), "path is '/no/such/zz', and there is no folder"),

@@ -6,25 +6,25 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from specviz.lossless.chisquare import moments, pearson
+from specviz.lossless.statistics.goodness_of_fit import moments, pearson
 
 FEW = np.array([0.4] + [0.6 / 55] * 55)  # 56 cells, 55 of which expect 5.5 of 500
 
 
 def test_the_moments_are_those_of_all_outcomes() -> None:
-    n, law = 6, np.array([0.2, 0.3, 0.5])
+    n, distribution = 6, np.array([0.2, 0.3, 0.5])
     every = np.array([(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)])
-    weights = stats.multinomial.pmf(every, n, law)
-    statistic = ((every - n * law) ** 2 / (n * law)).sum(axis=1)
+    weights = stats.multinomial.pmf(every, n, distribution)
+    statistic = ((every - n * distribution) ** 2 / (n * distribution)).sum(axis=1)
     mean = weights @ statistic
     wanted = [mean, weights @ (statistic - mean) ** 2, weights @ (statistic - mean) ** 3]
-    assert moments(law, n) == pytest.approx(wanted)
+    assert moments(distribution, n) == pytest.approx(wanted)
 
 
 def test_with_many_texts_it_is_chi_square() -> None:
-    law = np.full(8, 1 / 8)
-    counts = np.round(1e7 * law) + np.array([9e3, -9e3, 0, 0, 0, 0, 0, 0])
-    statistic, p = pearson(counts, law)
+    distribution = np.full(8, 1 / 8)
+    counts = np.round(1e7 * distribution) + np.array([9e3, -9e3, 0, 0, 0, 0, 0, 0])
+    statistic, p = pearson(counts, distribution)
     assert p == pytest.approx(stats.chi2.sf(statistic, 7), rel=1e-4)
 
 

@@ -1,4 +1,4 @@
-"""Tests of each token against its own law: what they hold, and what only they catch."""
+"""Tests of each token against its own distribution: what they hold, and what only they catch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import pytest
 from scipy import stats
 
 from specviz.lossless import Answer, Sample, Scores, battery, battery_of_scores, score_tokens
-from specviz.lossless.conditional import (
+from specviz.lossless.statistics.conditional_distribution import ConditionalDistribution
+from specviz.lossless.statistics.prefix_tree import walk
+from specviz.lossless.statistics.transform import (
     Sums,
     independence_of_neighbours,
     martingale,
@@ -16,15 +18,13 @@ from specviz.lossless.conditional import (
     uniforms_of_scores,
     uniforms_of_walks,
 )
-from specviz.lossless.law import ConditionalLaw
-from specviz.lossless.tree import walk
 from tests.lossless.samplers import conditional, markov, tree_of
 
 TABLE, DRAFT = markov(8, seed=3), markov(8, seed=4)
 
 
 def scored(sample: Sample, draft: bool = False) -> Scores:
-    """The same texts, teacher-forced: laws before each token up to and including EOS."""
+    """The same texts, teacher-forced: distributions before each token up to and including EOS."""
     parts = []
     for row in sample.tokens.tolist():
         text = [token for token in row if token >= 0]
@@ -43,7 +43,7 @@ def test_scores_and_tree_agree(ends: tuple[int, ...]) -> None:
     by_score = sums_of_moments(scores.log_p)
     assert np.allclose(list(vars(by_walk).values()), list(vars(by_score).values()))
     assert scores.log_ratio is not None
-    ratio = sums_of_walks(tree, walks, ConditionalLaw(conditional(DRAFT), 8))
+    ratio = sums_of_walks(tree, walks, ConditionalDistribution(conditional(DRAFT), 8))
     assert np.allclose(
         list(vars(ratio).values()), list(vars(sums_of_moments(scores.log_ratio)).values())
     )
@@ -85,11 +85,11 @@ def test_swapped_rows_are_caught_by_what_comes_before_a_token_only() -> None:
 
 
 def test_tokens_that_echo_the_last_draw_are_caught_by_neighbours_only() -> None:
-    """One shared u for two tokens: each token alone has the right law."""
-    law = np.array([0.4, 0.3, 0.2, 0.1])
+    """One shared u for two tokens: each token alone has the right distribution."""
+    distribution = np.array([0.4, 0.3, 0.2, 0.1])
     u = np.repeat(np.random.default_rng(0).random((4000, 1)), 2, axis=1)
-    tokens = np.searchsorted(np.cumsum(law), u, side="right")
-    parts = [score_tokens(np.tile(law, (2, 1)), row) for row in tokens]
+    tokens = np.searchsorted(np.cumsum(distribution), u, side="right")
+    parts = [score_tokens(np.tile(distribution, (2, 1)), row) for row in tokens]
     report = battery_of_scores(Scores.join(parts))
     answers = {finding.name: finding.answer for finding in report.findings}
     assert answers["transform u"] is Answer.AS_EXPECTED
@@ -106,14 +106,14 @@ def test_a_sampler_that_leans_to_its_draft_is_caught_by_the_ratio() -> None:
     assert battery(sample, tree_of(target)).exit_code == 0
 
 
-def test_laws_with_one_token_say_nothing() -> None:
+def test_distributions_with_one_token_say_nothing() -> None:
     one_hot = np.eye(4)[[1, 2, 3, 1] * 50]
     report = battery_of_scores(score_tokens(one_hot, [1, 2, 3, 1] * 50))
     untested = [f for f in report.findings if f.kind != "support"]
     assert all(finding.answer is Answer.NOT_TESTABLE for finding in untested)
 
 
-def test_a_z_test_needs_enough_for_a_normal_law() -> None:
+def test_a_z_test_needs_enough_for_a_normal_distribution() -> None:
     few = martingale("log p", Sums(n=20, value=-3.0, mean=-2.0, variance=1.0, third=1.5))
     assert few.p is None
     assert "too few tokens" in few.detail
@@ -128,19 +128,21 @@ def test_too_few_pairs_are_not_testable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("laws", "tokens", "draft", "says"),
+    ("distributions", "tokens", "draft", "says"),
     [
         ([[0.5, 0.5]], [0, 1], None, "tokens must be 1 whole numbers"),
         ([[0.5, 0.5]], [2], None, "outside 0 … 1"),
         ([[0.5, 0.5]], [0.0], None, "whole numbers"),
         ([[0.5, np.nan]], [0], None, "NaN"),
         ([0.5, 0.5], [0], None, r"must have shape \(k, vocab\)"),
-        ([[0.5, 0.5]], [0], [[1.0, 0.0, 0.0]], "shape of laws"),
+        ([[0.5, 0.5]], [0], [[1.0, 0.0, 0.0]], "shape of distributions"),
     ],
 )
-def test_wrong_scores_are_refused(laws: object, tokens: object, draft: object, says: str) -> None:
+def test_wrong_scores_are_refused(
+    distributions: object, tokens: object, draft: object, says: str
+) -> None:
     with pytest.raises(ValueError, match=says):
-        score_tokens(laws, tokens, draft)
+        score_tokens(distributions, tokens, draft)
 
 
 def test_texts_are_joined_in_order_and_all_with_a_draft_or_none() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from specviz.core.tabular import TabularModel
-from specviz.lossless.difference import first_difference
+from specviz.lossless.audit.difference import first_difference
 
 TARGET = TabularModel([[0.5, 0.3, 0.2], [0.2, 0.4, 0.4], [0.1, 0.8, 0.1]])
 

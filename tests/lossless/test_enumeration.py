@@ -1,4 +1,4 @@
-"""The induced law is the target's, to rounding, and every planted fault is seen.
+"""The induced distribution is the target's, to rounding, and every planted fault is seen.
 
 All of it runs through the shipped loop, drafter and rules; only the planted twins are not shipped.
 """
@@ -15,15 +15,15 @@ from specviz.core.contract import Sampling
 from specviz.core.rules import RULES
 from specviz.core.tabular import TabularPair, TabularSession
 from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
-from specviz.lossless import target_law, total_variation
+from specviz.lossless import target_distribution, total_variation
 from tests.core.golden import GOLDEN, number
-from tests.core.golden import law as law_of
+from tests.core.golden import distribution as distribution_of
 from tests.lossless import planted as wrong
 from tests.lossless.enumeration import (
     EXACT,
     FULL_KEY,
     distance,
-    keyed_law,
+    keyed_distribution,
     one_round,
     pair_of,
     random_pair,
@@ -47,7 +47,9 @@ def drafter_for(rule: str, gamma: Any) -> DraftModel:
 
 @pytest.mark.parametrize("gamma", [1, 2, 3])
 @pytest.mark.parametrize("rule", ["rejection", "match", "coupled", "greedy"])
-def test_the_law_is_the_targets_on_laws_that_depend_on_two_tokens(rule: str, gamma: int) -> None:
+def test_the_distribution_is_the_targets_on_distributions_that_depend_on_two_tokens(
+    rule: str, gamma: int
+) -> None:
     pair = random_pair(3, order=2, seed=10 + gamma, sparse=gamma == 3)
     sampling = GREEDY if rule == "greedy" else None
     length = gamma + 1 if gamma > 1 else 3
@@ -93,12 +95,12 @@ def test_a_text_that_ends_by_itself(rule: str) -> None:
     ids=str,
 )
 @pytest.mark.parametrize("rule", ["rejection", "match"])
-def test_sampling_settings_shape_both_laws(rule: str, sampling: Sampling) -> None:
+def test_sampling_settings_shape_both_distributions(rule: str, sampling: Sampling) -> None:
     pair = random_pair(3, order=2, seed=21)
     assert distance(pair, DraftModel(2), rule, length=3, sampling=sampling) <= EXACT
 
 
-def test_draft_and_target_of_disjoint_and_of_equal_laws() -> None:
+def test_draft_and_target_of_disjoint_and_of_equal_distributions() -> None:
     apart = pair_of([0.5, 0.5, 0, 0], [0, 0, 0.25, 0.75])
     assert distance(apart, DraftModel(2), length=3) <= EXACT
     one = pair_of([0, 1, 0], [0.2, 0.3, 0.5])
@@ -116,8 +118,8 @@ def test_vocabularies_of_different_sizes(rule: str, sizes: tuple[int, int]) -> N
     """Padded embeddings: the target still emits its tail, the draft proposes none of its own."""
     big, small = (random_pair(size, 1, seed=size).target for size in sizes)
     pair = TabularPair(big, small)
-    law = target_law(pair, prompt=[0], length=3)
-    assert any(max(text) >= min(sizes) for text in law) == (sizes[0] > sizes[1])
+    distribution = target_distribution(pair, prompt=[0], length=3)
+    assert any(max(text) >= min(sizes) for text in distribution) == (sizes[0] > sizes[1])
     assert distance(pair, drafter_for(rule, 1), rule, length=3) <= EXACT
 
 
@@ -177,15 +179,18 @@ def test_q_from_before_top_k_is_seen() -> None:
 
 
 def test_settings_applied_twice_to_the_draft_are_exact_but_accept_less() -> None:
-    """Draft = target must accept everything: only that shows the fault, for the law is right."""
+    """Draft = target must accept everything: only that shows the fault.
+
+    For the distribution is right.
+    """
     pair = random_pair(3, order=0, seed=21)
     pair.draft = pair.target
     settings = Sampling(temperature=0.5)
     accepted = {}
     for drafter in (DraftModel(1), wrong.TwiceFilteredDraft(1)):
         assert distance(pair, drafter, length=3, sampling=settings) <= EXACT
-        law = one_round(pair, drafter, RULES["rejection"], [0], settings)
-        accepted[type(drafter)] = sum(mass for text, mass in law.items() if len(text) == 2)
+        distribution = one_round(pair, drafter, RULES["rejection"], [0], settings)
+        accepted[type(drafter)] = sum(mass for text, mass in distribution.items() if len(text) == 2)
     assert accepted[DraftModel] == pytest.approx(1, abs=EXACT)
     assert accepted[wrong.TwiceFilteredDraft] < 0.95
 
@@ -220,11 +225,13 @@ def test_draws_that_share_a_key_are_seen(lacking: set[str], drafter: Any) -> Non
     (In a plain chain either of round and position would do; in a tree it would not.)
     """
     pair = random_pair(3, order=1, seed=31, sparse=True)
-    law = target_law(pair, prompt=[0], length=3)
-    right = keyed_law(pair, drafter, FULL_KEY, length=3)
-    assert total_variation(right, law) <= EXACT
+    distribution = target_distribution(pair, prompt=[0], length=3)
+    right = keyed_distribution(pair, drafter, FULL_KEY, length=3)
+    assert total_variation(right, distribution) <= EXACT
     short = [field for field in FULL_KEY if field not in lacking]
-    assert total_variation(keyed_law(pair, drafter, short, length=3), law) > VISIBLE
+    assert (
+        total_variation(keyed_distribution(pair, drafter, short, length=3), distribution) > VISIBLE
+    )
 
 
 # -- known numbers --------------------------------------------------------------------------------
@@ -238,55 +245,62 @@ def test_wrong_samplers_are_as_wrong_as_computed(scope: str, name: str) -> None:
     rules = [wrong.WRONG_RULES[name]]
     if scope.startswith("one"):
         rules.append(wrong.chain_rule())
-    law = round_by_round(pair, DraftModel(2), rules, length=3)
-    wanted = target_law(pair, prompt=[0], length=3)
-    assert total_variation(law, wanted) == pytest.approx(number(expected), abs=EXACT)
-    assert total_variation(_right_law(), wanted) <= EXACT
+    distribution = round_by_round(pair, DraftModel(2), rules, length=3)
+    wanted = target_distribution(pair, prompt=[0], length=3)
+    assert total_variation(distribution, wanted) == pytest.approx(number(expected), abs=EXACT)
+    assert total_variation(_right_distribution(), wanted) <= EXACT
 
 
 @cache
-def _right_law() -> dict[tuple[int, ...], float]:
+def _right_distribution() -> dict[tuple[int, ...], float]:
     return round_by_round(pair_of(P, Q), DraftModel(2), [RULES["rejection"]], length=3)
 
 
-def first_token(law: Any, vocab_size: int) -> list[float]:
+def first_token(distribution: Any, vocab_size: int) -> list[float]:
     masses = [0.0] * vocab_size
-    for text, mass in law.items():
+    for text, mass in distribution.items():
         masses[text[0]] += mass
     return masses
 
 
 def test_one_position() -> None:
     known = GOLDEN["one_position"]
-    pair = pair_of(law_of(known["p"]), law_of(known["q"]))
+    pair = pair_of(distribution_of(known["p"]), distribution_of(known["q"]))
     rejection, resample = RULES["rejection"], wrong.WRONG_RULES["resample_from_p"]
     right = one_round(pair, DraftModel(1), rejection, [0])
     alpha = sum(mass for text, mass in right.items() if len(text) == 2)
     assert alpha == pytest.approx(number(known["alpha"]), abs=EXACT)
     soft = one_round(pair, wrong.SoftGreedyDraft(1), rejection, [0])
-    for law, wanted in (
+    for distribution, wanted in (
         (right, known["p"]),
-        (soft, known["wrong_argmax_draft_with_soft_q_law"]),
-        (one_round(pair, DraftModel(1), resample, [0]), known["wrong_resample_from_p_law"]),
+        (soft, known["wrong_argmax_draft_with_soft_q_distribution"]),
+        (
+            one_round(pair, DraftModel(1), resample, [0]),
+            known["wrong_resample_from_p_distribution"],
+        ),
     ):
-        np.testing.assert_allclose(first_token(law, 4), law_of(wanted), atol=EXACT)
+        np.testing.assert_allclose(
+            first_token(distribution, 4), distribution_of(wanted), atol=EXACT
+        )
 
 
 def test_acceptance_under_match_and_rejection() -> None:
     known = GOLDEN["chain_with_match_rule"]
-    pair = pair_of(law_of(known["p"]), law_of(known["q"]))
+    pair = pair_of(distribution_of(known["p"]), distribution_of(known["q"]))
     for rule in ("match", "rejection"):
-        law = one_round(pair, DraftModel(1), RULES[rule], [0])
-        accepted = sum(mass for text, mass in law.items() if len(text) == 2)
+        distribution = one_round(pair, DraftModel(1), RULES[rule], [0])
+        accepted = sum(mass for text, mass in distribution.items() if len(text) == 2)
         assert accepted == pytest.approx(number(known[rule]), abs=EXACT)
 
 
 def test_dropping_a_proposal_for_its_low_confidence() -> None:
     known = GOLDEN["stopping_and_pruning"]
-    pair = pair_of(law_of(known["p"]), law_of(known["q"]))
+    pair = pair_of(distribution_of(known["p"]), distribution_of(known["q"]))
     floor = number(known["drop_if_q_below"])
-    law = one_round(pair, wrong.ThresholdDraft(1, floor=floor), RULES["rejection"], [0])
-    np.testing.assert_allclose(first_token(law, 2), law_of(known["law"]), atol=EXACT)
+    distribution = one_round(pair, wrong.ThresholdDraft(1, floor=floor), RULES["rejection"], [0])
+    np.testing.assert_allclose(
+        first_token(distribution, 2), distribution_of(known["distribution"]), atol=EXACT
+    )
     kept = wrong.StopAfterLowConfidence(1, floor=floor)
     right = one_round(pair, kept, RULES["rejection"], [0])
-    np.testing.assert_allclose(first_token(right, 2), law_of(known["p"]), atol=EXACT)
+    np.testing.assert_allclose(first_token(right, 2), distribution_of(known["p"]), atol=EXACT)

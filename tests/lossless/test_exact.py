@@ -13,8 +13,8 @@ from specviz.core.rules import RULES, residual
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.drafters.draft_model import DraftModel
 from specviz.drafters.target_only import TargetOnly
-from specviz.lossless import enumerate_law, outcomes, target_law, total_variation
-from specviz.lossless.branching import Branching
+from specviz.lossless import enumerate_distribution, outcomes, target_distribution, total_variation
+from specviz.lossless.exact.branching import Branching
 from tests.lossless import planted as wrong
 
 EXACT = 1e-12
@@ -47,19 +47,21 @@ def test_races_at_one_position_share_their_noise() -> None:
     def program(draws: Draws) -> tuple[int, ...]:
         return draws.race(p, 3), draws.race(q, 3, node=0), draws.race(p, 3), draws.race(q, 4)
 
-    law: dict[tuple[int, ...], float] = {}
+    distribution: dict[tuple[int, ...], float] = {}
     for weight, way in outcomes(program):
-        law[way] = law.get(way, 0.0) + weight
-    assert all(way[0] == way[2] for way in law), "the same race has the same winner"
-    assert law[0, 0, 0, 1] == pytest.approx(0.25 * 0.75)
-    assert (1, 0, 1, 0) not in law, "token 0 wins over q only if it wins over p"
+        distribution[way] = distribution.get(way, 0.0) + weight
+    assert all(way[0] == way[2] for way in distribution), "the same race has the same winner"
+    assert distribution[0, 0, 0, 1] == pytest.approx(0.25 * 0.75)
+    assert (1, 0, 1, 0) not in distribution, "token 0 wins over q only if it wins over p"
 
 
-def test_the_targets_law_is_a_product_of_its_conditional_laws() -> None:
+def test_the_targets_distribution_is_a_product_of_its_conditional_distributions() -> None:
     target = TabularModel([[0.5, 0.5], [0.25, 0.75]], eos_ids=[1])
-    law = target_law(TabularPair(target), prompt=[1], length=2)
-    assert law == pytest.approx({(1,): 0.75, (0, 0): 0.125, (0, 1): 0.125}, abs=EXACT)
-    sharp = target_law(TabularPair(target), prompt=[1], length=2, sampling=Sampling(temperature=0))
+    distribution = target_distribution(TabularPair(target), prompt=[1], length=2)
+    assert distribution == pytest.approx({(1,): 0.75, (0, 0): 0.125, (0, 1): 0.125}, abs=EXACT)
+    sharp = target_distribution(
+        TabularPair(target), prompt=[1], length=2, sampling=Sampling(temperature=0)
+    )
     assert sharp == {(1,): 1.0}
 
 
@@ -67,16 +69,20 @@ def test_target_only_is_the_target() -> None:
     target = TabularModel.random(3, 2, seed=0, eos_ids=[2])
     pair = TabularPair(target)
     for rule in ("match", "rejection"):
-        law = enumerate_law(pair, TargetOnly(), verify=rule, prompt=[0], length=3)
-        assert total_variation(law, target_law(pair, prompt=[0], length=3)) <= EXACT
+        distribution = enumerate_distribution(pair, TargetOnly(), verify=rule, prompt=[0], length=3)
+        assert (
+            total_variation(distribution, target_distribution(pair, prompt=[0], length=3)) <= EXACT
+        )
 
 
 def test_the_context_length_ends_the_text() -> None:
     target = TabularModel.random(3, 1, seed=0, context_length=4)
     pair = TabularPair(target, TabularModel.random(3, 1, seed=1))
-    law = enumerate_law(pair, DraftModel(3), prompt=[0, 1], length=9)
-    assert {len(text) for text in law} == {2}
-    assert total_variation(law, target_law(pair, prompt=[0, 1], length=2)) <= EXACT
+    distribution = enumerate_distribution(pair, DraftModel(3), prompt=[0, 1], length=9)
+    assert {len(text) for text in distribution} == {2}
+    assert (
+        total_variation(distribution, target_distribution(pair, prompt=[0, 1], length=2)) <= EXACT
+    )
 
 
 def test_total_variation() -> None:
@@ -85,18 +91,21 @@ def test_total_variation() -> None:
     assert total_variation({"a": 0.5, "b": 0.5}, {"a": 0.5, "c": 0.5}) == 0.5
 
 
-# -- one node, whatever the laws ------------------------------------------------------------------
+# -- one node, whatever the distributions
+# ------------------------------------------------------------------
 
 
-def laws_of(vocab_size: int) -> st.SearchStrategy[FloatArray]:
+def distributions_of(vocab_size: int) -> st.SearchStrategy[FloatArray]:
     weights = st.lists(st.integers(0, 5), min_size=vocab_size, max_size=vocab_size).filter(any)
     return weights.map(lambda w: np.array(w) / sum(w))
 
 
-def siblings_law(p: FloatArray, q: FloatArray, count: int, *, replaced: bool) -> FloatArray:
-    """The law of the first token when ``count`` siblings are drawn from q and tried in turn."""
+def siblings_distribution(
+    p: FloatArray, q: FloatArray, count: int, *, replaced: bool
+) -> FloatArray:
+    """The first token's distribution when ``count`` siblings are drawn from q and tried in turn."""
     size = len(p)
-    law = np.zeros(size)
+    distribution = np.zeros(size)
 
     def program(draws: Branching) -> int:
         tokens, used, left = [], [], q
@@ -114,19 +123,19 @@ def siblings_law(p: FloatArray, q: FloatArray, count: int, *, replaced: bool) ->
         return tokens[verdict.path[0]] if verdict.path else verdict.token
 
     for weight, token in outcomes(program):
-        law[token] += weight
-    return law
+        distribution[token] += weight
+    return distribution
 
 
-@given(laws_of(3), laws_of(3), st.integers(1, 3), st.booleans())
+@given(distributions_of(3), distributions_of(3), st.integers(1, 3), st.booleans())
 def test_siblings_are_exact_with_and_without_replacement(
     p: FloatArray, q: FloatArray, count: int, replaced: bool
 ) -> None:
-    np.testing.assert_allclose(siblings_law(p, q, count, replaced=replaced), p, atol=EXACT)
+    np.testing.assert_allclose(siblings_distribution(p, q, count, replaced=replaced), p, atol=EXACT)
 
 
-@given(laws_of(4), laws_of(4))
-def test_the_residual_is_a_law_that_avoids_what_the_draft_prefers(
+@given(distributions_of(4), distributions_of(4))
+def test_the_residual_is_a_distribution_that_avoids_what_the_draft_prefers(
     p: FloatArray, q: FloatArray
 ) -> None:
     left = residual(p, q)
@@ -141,7 +150,7 @@ def test_the_residual_is_a_law_that_avoids_what_the_draft_prefers(
 def test_siblings_with_a_q_that_was_not_used_are_seen() -> None:
     """The planted twin: drawn without replacement, reported as if with it."""
     p, q = np.array([0.2, 0.5, 0.3]), np.array([0.5, 0.3, 0.2])
-    law = np.zeros(3)
+    distribution = np.zeros(3)
 
     def program(draws: Branching) -> int:
         first = draws.categorical(q, 0, 0, Purpose.DRAFT)
@@ -151,5 +160,5 @@ def test_siblings_with_a_q_that_was_not_used_are_seen() -> None:
         return [first, second][verdict.path[0]] if verdict.path else verdict.token
 
     for weight, token in outcomes(program):
-        law[token] += weight
-    assert 0.5 * np.abs(law - p).sum() > 0.01
+        distribution[token] += weight
+    assert 0.5 * np.abs(distribution - p).sum() > 0.01

@@ -1,4 +1,7 @@
-"""Planted faults: their laws by enumeration, golden values, and the battery against them."""
+"""Planted faults: their distributions by enumeration, golden values.
+
+And the battery against them.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,16 @@ from specviz.lossless import (
     battery,
     faults,
     power_against,
-    target_law,
+    target_distribution,
     total_variation,
 )
-from specviz.lossless.faults import FAULTS, diagnose, expected_tv, faulty_law, run_with_fault
+from specviz.lossless.faults import (
+    FAULTS,
+    diagnose,
+    expected_tv,
+    faulty_distribution,
+    run_with_fault,
+)
 from specviz.lossless.faults.catalogue import Fault
 from specviz.lossless.faults.power_table import example_pair, target_tree
 
@@ -36,7 +45,7 @@ SHOWN = [name for name in FAULTS if name != "q_in_bfloat16"]  # 50,000 texts do 
 
 @pytest.fixture(scope="module")
 def pair() -> TabularPair:
-    """Return a target and a draft whose laws depend on the last two tokens."""
+    """Return a target and a draft whose distributions depend on the last two tokens."""
     return example_pair()
 
 
@@ -58,29 +67,32 @@ def test_golden_total_variation_of_three_tokens(fault: str, tv: str) -> None:
     assert expected_tv(one_position(), [0], fault) == pytest.approx(float(Fraction(tv)), abs=1e-12)
 
 
-def test_golden_siblings_with_one_law() -> None:
+def test_golden_siblings_with_one_distribution() -> None:
     wanted = GOLDEN["one_position"][
         "wrong_without_replacement_with_unrenormalised_q_total_variation"
     ]
-    assert expected_tv(one_position(), [0], "siblings_one_law", length=1) == pytest.approx(
+    assert expected_tv(one_position(), [0], "siblings_one_distribution", length=1) == pytest.approx(
         wanted, abs=1e-9
     )
 
 
-def test_golden_laws_of_one_token() -> None:
-    law = faulty_law(one_position(), [0], "greedy_draft_soft_q", gamma=1, length=1)
+def test_golden_distributions_of_one_token() -> None:
+    distribution = faulty_distribution(
+        one_position(), [0], "greedy_draft_soft_q", gamma=1, length=1
+    )
     wanted = [
-        float(Fraction(x)) for x in GOLDEN["one_position"]["wrong_argmax_draft_with_soft_q_law"]
+        float(Fraction(x))
+        for x in GOLDEN["one_position"]["wrong_argmax_draft_with_soft_q_distribution"]
     ]
-    assert [law.get((x,), 0.0) for x in range(4)] == pytest.approx(wanted, abs=1e-12)
+    assert [distribution.get((x,), 0.0) for x in range(4)] == pytest.approx(wanted, abs=1e-12)
 
 
 def test_golden_stopping_at_an_unsure_proposal() -> None:
     case = GOLDEN["stopping_and_pruning"]
     p, q = ([float(Fraction(x)) for x in case[name]] for name in ("p", "q"))
     pair = TabularPair(TabularModel(p), TabularModel(q))
-    law = faulty_law(pair, [0], "sure_proposals_only", gamma=1, length=1)
-    assert [law[(x,)] for x in (0, 1)] == pytest.approx([0.7, 0.3], abs=1e-12)
+    distribution = faulty_distribution(pair, [0], "sure_proposals_only", gamma=1, length=1)
+    assert [distribution[(x,)] for x in (0, 1)] == pytest.approx([0.7, 0.3], abs=1e-12)
 
 
 def test_there_are_at_least_twenty_and_each_says_what_it_breaks() -> None:
@@ -89,19 +101,22 @@ def test_there_are_at_least_twenty_and_each_says_what_it_breaks() -> None:
 
 
 @pytest.fixture(scope="module")
-def laws(pair: TabularPair) -> dict[str, dict[tuple[int, ...], float]]:
-    """Return the law of every fault, enumerated once."""
+def distributions(pair: TabularPair) -> dict[str, dict[tuple[int, ...], float]]:
+    """Return the distribution of every fault, enumerated once."""
     return {
-        name: faulty_law(pair, PROMPT, name, gamma=2, length=LENGTH.get(name, 4)) for name in FAULTS
+        name: faulty_distribution(pair, PROMPT, name, gamma=2, length=LENGTH.get(name, 4))
+        for name in FAULTS
     }
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_every_fault_changes_the_law(pair: TabularPair, laws: Any, name: str) -> None:
-    length, law = LENGTH.get(name, 4), laws[name]
-    assert sum(law.values()) == pytest.approx(1, abs=1e-9)
-    exact = target_law(pair, prompt=PROMPT, length=length, sampling=FAULTS[name].sampling)
-    assert total_variation(law, exact) > (0.002 if name in SHOWN else 1e-4)
+def test_every_fault_changes_the_distribution(
+    pair: TabularPair, distributions: Any, name: str
+) -> None:
+    length, distribution = LENGTH.get(name, 4), distributions[name]
+    assert sum(distribution.values()) == pytest.approx(1, abs=1e-9)
+    exact = target_distribution(pair, prompt=PROMPT, length=length, sampling=FAULTS[name].sampling)
+    assert total_variation(distribution, exact) > (0.002 if name in SHOWN else 1e-4)
 
 
 def test_the_loop_without_a_fault_does_not(pair: TabularPair) -> None:
@@ -112,36 +127,36 @@ def test_the_loop_without_a_fault_does_not(pair: TabularPair) -> None:
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_the_battery_catches_it(pair: TabularPair, laws: Any, name: str) -> None:
-    """Texts drawn from the enumerated faulty law: 50,000 show every fault on this pair.
+def test_the_battery_catches_it(pair: TabularPair, distributions: Any, name: str) -> None:
+    """Texts drawn from the enumerated faulty distribution: 50,000 show every fault on this pair.
 
     A fault may leave so little variety that the texts look like copies of one run.
     """
     length = LENGTH.get(name, 4)
     settings: Sampling = FAULTS[name].sampling
-    assert battery_verdict(pair, laws[name], length, settings, seed=1) in (
+    assert battery_verdict(pair, distributions[name], length, settings, seed=1) in (
         Verdict.DISCREPANCY,
         Verdict.IMPOSSIBLE_TOKEN,
         Verdict.NOT_INDEPENDENT,
     )
 
 
-def test_the_battery_lets_the_right_law_pass(pair: TabularPair) -> None:
-    law = target_law(pair, prompt=PROMPT, length=4)
-    verdict = battery_verdict(pair, law, 4, Sampling(), seed=1)
+def test_the_battery_lets_the_right_distribution_pass(pair: TabularPair) -> None:
+    distribution = target_distribution(pair, prompt=PROMPT, length=4)
+    verdict = battery_verdict(pair, distribution, 4, Sampling(), seed=1)
     assert verdict is Verdict.NO_DISCREPANCY_FOUND
 
 
 def battery_verdict(
     pair: TabularPair,
-    law: dict[tuple[int, ...], float],
+    distribution: dict[tuple[int, ...], float],
     length: int,
     sampling: Sampling,
     seed: int,
     n: int = 50_000,
 ) -> Verdict:
-    texts = sorted(law)
-    mass = np.array([law[text] for text in texts])
+    texts = sorted(distribution)
+    mass = np.array([distribution[text] for text in texts])
     chosen = np.random.default_rng(seed).choice(len(texts), size=n, p=mass / mass.sum())
     sample = Sample.of(np.array(texts)[chosen], vocab_size=pair.vocab_size)
 
@@ -197,15 +212,17 @@ def test_an_unknown_fault_is_named() -> None:
 # -- the list of all faults, with their power
 
 
-def test_the_list_has_each_faults_total_variation_and_power(pair: TabularPair, laws: Any) -> None:
+def test_the_list_has_each_faults_total_variation_and_power(
+    pair: TabularPair, distributions: Any
+) -> None:
     found = faults.table(20_000, names=["bonus_one_early", "siblings_deduplicated"])
     for row in found:
-        exact = target_law(pair, prompt=PROMPT, length=4)
-        assert row.tv == pytest.approx(total_variation(laws[row.name], exact), abs=1e-12)
-        best = power_against(target_tree(pair, PROMPT, 4), laws[row.name], 20_000)[0]
+        exact = target_distribution(pair, prompt=PROMPT, length=4)
+        assert row.tv == pytest.approx(total_variation(distributions[row.name], exact), abs=1e-12)
+        best = power_against(target_tree(pair, PROMPT, 4), distributions[row.name], 20_000)[0]
         assert row.power == best.power
         assert row.needed is not None
-        at_needed = power_against(target_tree(pair, PROMPT, 4), laws[row.name], row.needed)
+        at_needed = power_against(target_tree(pair, PROMPT, 4), distributions[row.name], row.needed)
         assert 0.999 <= at_needed[0].power < 0.9999
     early, rare = found
     assert early.sure and early.needed < 20_000 < rare.needed  # type: ignore[operator]
@@ -263,7 +280,7 @@ def listed() -> faults.FaultTable:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_caught_as_often_as_its_computed_power_says(
-    pair: TabularPair, laws: Any, listed: faults.FaultTable, name: str
+    pair: TabularPair, distributions: Any, listed: faults.FaultTable, name: str
 ) -> None:
     """A fault of power >= .999 at n = 50,000 is caught in at least 198 of 200 runs.
 
@@ -279,8 +296,8 @@ def test_caught_as_often_as_its_computed_power_says(
             return
         n, runs, least = row.needed, 40, 38
     tree = target_tree(pair, PROMPT, row.length, FAULTS[name].sampling)
-    texts = sorted(laws[name])
-    mass = np.array([laws[name][text] for text in texts])
+    texts = sorted(distributions[name])
+    mass = np.array([distributions[name][text] for text in texts])
     array = np.array(texts)
     caught = 0
     for seed in range(runs):

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import specviz as sv
-from specviz.lossless import enumerate_law, identity
-from tests.core.golden import GOLDEN, law
+from specviz.lossless import enumerate_distribution
+from specviz.lossless.exact import identity
+from tests.core.golden import GOLDEN, distribution
 
 
-def test_golden_laws_add_up() -> None:
-    p, q = (law(GOLDEN["one_position"][name]) for name in ("p", "q"))
+def test_golden_distributions_add_up() -> None:
+    p, q = (distribution(GOLDEN["one_position"][name]) for name in ("p", "q"))
     shown = identity(p, q)
     assert shown.total == pytest.approx(p, abs=1e-15)
     assert shown.kept == pytest.approx(np.minimum(p, q), abs=1e-15)
@@ -22,11 +23,11 @@ def test_golden_laws_add_up() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_it_is_the_law_that_enumeration_finds(seed: int) -> None:
+def test_it_is_the_distribution_that_enumeration_finds(seed: int) -> None:
     rng = np.random.default_rng(seed)
     p, q = rng.dirichlet([0.4] * 5, size=2)
     pair = sv.tabular.TabularPair(sv.tabular.TabularModel(p), sv.tabular.TabularModel(q))
-    found = enumerate_law(pair, sv.DraftModel(gamma=1), prompt=[0], length=1)
+    found = enumerate_distribution(pair, sv.DraftModel(gamma=1), prompt=[0], length=1)
     total = identity(p, q).total
     assert [found.get((x,), 0.0) for x in range(5)] == pytest.approx(total, abs=1e-14)
 
@@ -36,7 +37,7 @@ def test_it_is_the_law_that_enumeration_finds(seed: int) -> None:
     [
         ([0.5, 0.5, 0.0], [0.0, 0.5, 0.5]),  # zeros on either side
         ([1.0, 0.0], [0.0, 1.0]),  # nothing in common
-        ([0.25, 0.75], [0.25, 0.75]),  # the same law: nothing is rejected
+        ([0.25, 0.75], [0.25, 0.75]),  # the same distribution: nothing is rejected
     ],
 )
 def test_edges_add_up(p: list[float], q: list[float]) -> None:
@@ -45,9 +46,9 @@ def test_edges_add_up(p: list[float], q: list[float]) -> None:
 
 def test_a_wrong_correction_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sum is computed from the rule's own parts, so that a wrong part shows in it."""
-    module = import_module("specviz.lossless.identity")
+    module = import_module("specviz.lossless.exact.identity")
     monkeypatch.setattr(module, "residual", lambda p, q: p)  # a fresh draw from the target
-    p, q = (law(GOLDEN["one_position"][name]) for name in ("p", "q"))
+    p, q = (distribution(GOLDEN["one_position"][name]) for name in ("p", "q"))
     assert identity(p, q).error > 0.01
 
 
@@ -71,11 +72,11 @@ def test_the_table_shows_every_term_and_pools_what_is_rare() -> None:
         ([0.5, 0.5], [1.0], "same tokens"),
         ([1.0], [1.0], "two or more"),
         ([[0.5, 0.5]], [[0.5, 0.5]], r"got shapes \(1, 2\)"),
-        ([0.5, 0.6], [0.5, 0.5], "law of target p misses a sum of 1"),
-        ([0.5, 0.5], [1.5, -0.5], "law of draft q has a negative probability"),
-        ([0.5, float("nan")], [0.5, 0.5], "law of target p has NaN"),
+        ([0.5, 0.6], [0.5, 0.5], "distribution of target p misses a sum of 1"),
+        ([0.5, 0.5], [1.5, -0.5], "distribution of draft q has a negative probability"),
+        ([0.5, float("nan")], [0.5, 0.5], "distribution of target p has NaN"),
     ],
 )
-def test_what_is_no_law_is_refused(p: list[float], q: list[float], says: str) -> None:
+def test_what_is_no_distribution_is_refused(p: list[float], q: list[float], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         identity(p, q)

@@ -18,12 +18,12 @@ from tests.lossless.samplers import (
     top_p,
     tree_of,
     upper_bound,
-    wrong_law,
+    wrong_distribution,
 )
 
 LENGTH = 4
 DENSE = markov(8)
-LAWS = {
+DISTRIBUTIONS = {
     "dense": (DENSE, ()),
     "top-k": (top_k(DENSE, 3), ()),
     "top-p": (top_p(DENSE, 0.8), ()),
@@ -32,13 +32,13 @@ LAWS = {
 
 
 def one_sample(name: str) -> Callable[[int], BatteryReport]:
-    table, ends = LAWS[name]
+    table, ends = DISTRIBUTIONS[name]
     tree, draft = tree_of(table, LENGTH, end_ids=ends), conditional(markov(8, seed=4))
     return lambda seed: battery(tree.draw(2000, seed), tree, draft=draft, seed=seed)
 
 
 def two_samples(name: str) -> Callable[[int], BatteryReport]:
-    table, ends = LAWS[name]
+    table, ends = DISTRIBUTIONS[name]
     tree = tree_of(table, LENGTH, end_ids=ends)
     return lambda seed: two_sample(tree.draw(2000, 2 * seed), tree.draw(3000, 2 * seed + 1))
 
@@ -63,7 +63,7 @@ def scored(name: str) -> Callable[[int], BatteryReport]:
 
 
 ENGINES: dict[str, Callable[[int], BatteryReport]] = {
-    **{f"law known, {name}": one_sample(name) for name in LAWS},
+    **{f"distribution known, {name}": one_sample(name) for name in DISTRIBUTIONS},
     "reference sample, dense": two_samples("dense"),
     "reference sample, top-k": two_samples("top-k"),
     "scored, dense": scored("dense"),
@@ -105,5 +105,5 @@ def test_the_bound_is_failed_by_what_is_not_corrected() -> None:
 def test_the_same_tests_see_a_sampler_that_is_wrong() -> None:
     from tests.lossless.samplers import golden_tree
 
-    wrong, tree = wrong_law("resample_from_p"), golden_tree()
+    wrong, tree = wrong_distribution("resample_from_p"), golden_tree()
     assert alarms(lambda seed: battery(texts(wrong, 2000, seed, 4), tree), range(10)) == 10

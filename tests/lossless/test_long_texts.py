@@ -17,9 +17,9 @@ TABLE = markov(8)
 
 
 def test_scores_find_the_impossible_where_it_is() -> None:
-    laws = np.array([[0.5, 0.5, 0.0]] * 4)
-    part = score_tokens(laws, [0, 1, 0, 1])
-    bad = score_tokens(laws, [0, 1, 2, 1])
+    distributions = np.array([[0.5, 0.5, 0.0]] * 4)
+    part = score_tokens(distributions, [0, 1, 0, 1])
+    bad = score_tokens(distributions, [0, 1, 2, 1])
     report = battery_of_scores(Scores.join([part, part, bad]))
     assert report.verdict is Verdict.IMPOSSIBLE_TOKEN
     assert report.impossible is not None
@@ -28,8 +28,8 @@ def test_scores_find_the_impossible_where_it_is() -> None:
 
 def test_a_long_text_drawn_twice_was_not_drawn() -> None:
     rng = np.random.default_rng(0)
-    law = np.full((200, 16), 1 / 16)
-    parts = [score_tokens(law, rng.integers(0, 16, 200)) for _ in range(6)]
+    distribution = np.full((200, 16), 1 / 16)
+    parts = [score_tokens(distribution, rng.integers(0, 16, 200)) for _ in range(6)]
     assert battery_of_scores(Scores.join(parts)).verdict is Verdict.NO_DISCREPANCY_FOUND
     repeated = battery_of_scores(Scores.join([*parts, parts[0]]))
     assert repeated.verdict is Verdict.NOT_INDEPENDENT
@@ -40,9 +40,9 @@ def test_the_n_that_would_do_counts_texts() -> None:
     rng = np.random.default_rng(0)
 
     def report(texts: int) -> BatteryReport:
-        law = np.full((20, 16), 1 / 16)
+        distribution = np.full((20, 16), 1 / 16)
         return battery_of_scores(
-            Scores.join(score_tokens(law, rng.integers(0, 16, 20)) for _ in range(texts))
+            Scores.join(score_tokens(distribution, rng.integers(0, 16, 20)) for _ in range(texts))
         )
 
     few = report(3)

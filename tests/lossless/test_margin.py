@@ -18,7 +18,7 @@ from tests.lossless.samplers import markov, top_k, tree_of
 TABLE = markov(8)
 
 
-@pytest.mark.parametrize("kind", ["law", "reference", "scores"])
+@pytest.mark.parametrize("kind", ["distribution", "reference", "scores"])
 def test_a_margin_tolerates_rounding_and_no_more(kind: str) -> None:
     rng = np.random.default_rng(0)
     rounded = np.exp(np.log(TABLE) + rng.normal(0, 0.06, TABLE.shape))  # per token: TV .02
@@ -28,7 +28,7 @@ def test_a_margin_tolerates_rounding_and_no_more(kind: str) -> None:
 
     def verdict(table: np.ndarray, margin: float) -> Verdict:
         sample = tree_of(table).draw(100_000, 1)
-        if kind == "law":
+        if kind == "distribution":
             return battery(sample, tree_of(TABLE), margin=margin).verdict
         if kind == "reference":
             return two_sample(sample, tree_of(TABLE).draw(200_000, 2), margin=margin).verdict

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from specviz.lossless.chisquare import pearson
-from specviz.lossless.pooling import LEAST, Pooling, pool_neighbours, pool_rare
+from specviz.lossless.statistics.goodness_of_fit import pearson
+from specviz.lossless.statistics.pooling import LEAST, Pooling, pool_neighbours, pool_rare
 
 Pool = Callable[[np.ndarray], Pooling]
 POOLS = [pool_rare, pool_neighbours]
@@ -60,7 +60,7 @@ def test_float32_probabilities_do_not_upset_the_sum() -> None:
 
 
 def alarms(pool: Pool | None, runs: int = 400, n: int = 2000, level: float = 0.05) -> float:
-    """How often a right sampler of a 512-cell law is called wrong."""
+    """How often a right sampler of a 512-cell distribution is called wrong."""
     rng = np.random.default_rng(5)
     tokens = rng.dirichlet(np.ones(8), size=(1 + 8 + 64))
     joint = (
@@ -88,10 +88,10 @@ def test_pooled_tables_keep_their_level_and_unpooled_ones_do_not() -> None:
 def test_pooling_by_what_was_drawn_would_break_the_level() -> None:
     """The planted twin: cells chosen because they were seen often look too full."""
     rng = np.random.default_rng(6)
-    law = np.full(200, 1 / 200)
+    distribution = np.full(200, 1 / 200)
     found = 0
     for _ in range(200):
-        counts = rng.multinomial(1000, law).astype(float)
+        counts = rng.multinomial(1000, distribution).astype(float)
         pooling = pool_rare(counts)
-        found += pearson(pooling.pool(counts), pooling.pool(1000 * law))[1] < 0.05
+        found += pearson(pooling.pool(counts), pooling.pool(1000 * distribution))[1] < 0.05
     assert found / 200 > 0.5

@@ -13,21 +13,21 @@ from specviz.lossless import (
     power_against,
     samples_for_tv,
 )
-from specviz.lossless.findings import holm
-from specviz.lossless.power import chi_square_power, noncentrality, texts_for_effect
-from specviz.lossless.tables import all_tables
-from specviz.lossless.tree import walk
+from specviz.lossless.statistics.findings import holm
+from specviz.lossless.statistics.power import chi_square_power, noncentrality, texts_for_effect
+from specviz.lossless.statistics.prefix_tree import walk
+from specviz.lossless.statistics.tables import all_tables
 from tests.core.golden import GOLDEN, number
 from tests.lossless.samplers import (
     WRONG_RULES,
     P,
     Q,
+    distribution_under,
     golden_tree,
-    law_under,
     markov,
     texts,
     tree_of,
-    wrong_law,
+    wrong_distribution,
 )
 
 NOMINAL = GOLDEN["wrong_samplers_total_variation_of_the_first_three_tokens"]
@@ -47,28 +47,28 @@ def test_fifty_thousand_texts_show_a_hundredth_on_eight_tokens() -> None:
 
 
 def test_power_is_what_simulation_shows() -> None:
-    """Pearson's test on an evenly shifted law, at the n that should catch it in 80%."""
-    law = np.full(8, 1 / 8)
-    wrong = law + np.array([1, -1] * 4) * 0.02 / 4
+    """Pearson's test on an evenly shifted distribution, at the n that should catch it in 80%."""
+    distribution = np.full(8, 1 / 8)
+    wrong = distribution + np.array([1, -1] * 4) * 0.02 / 4
     n = samples_for_tv(0.02, dof=7)
     counts = np.random.default_rng(0).multinomial(n, wrong, size=2000)
-    caught = float(np.mean(stats.chisquare(counts, n * law, axis=1).pvalue < 0.01))
+    caught = float(np.mean(stats.chisquare(counts, n * distribution, axis=1).pvalue < 0.01))
     assert caught == pytest.approx(0.8, abs=0.03)
     twin = np.random.default_rng(0).multinomial(n // 2, wrong, size=2000)
-    assert np.mean(stats.chisquare(twin, n // 2 * law, axis=1).pvalue < 0.01) < 0.6
+    assert np.mean(stats.chisquare(twin, n // 2 * distribution, axis=1).pvalue < 0.01) < 0.6
 
 
-def test_any_law_at_that_distance_is_caught_at_least_as_often() -> None:
+def test_any_distribution_at_that_distance_is_caught_at_least_as_often() -> None:
     rng = np.random.default_rng(1)
-    law = rng.dirichlet(np.ones(12))
+    distribution = rng.dirichlet(np.ones(12))
     n, tv = 5000, detectable_tv(5000, dof=11)
     for _ in range(50):
-        away = rng.normal(size=12) * law**2
-        away -= away.sum() * law
-        wrong = law + away * tv / (np.abs(away).sum() / 2)
+        away = rng.normal(size=12) * distribution**2
+        away -= away.sum() * distribution
+        wrong = distribution + away * tv / (np.abs(away).sum() / 2)
         if wrong.min() < 0:
             continue
-        strength = n * float(((wrong - law) ** 2 / law).sum())
+        strength = n * float(((wrong - distribution) ** 2 / distribution).sum())
         assert chi_square_power(11, strength, 0.01) >= 0.8 - 1e-9
 
 
@@ -81,19 +81,19 @@ def test_power_stays_a_probability(strength: float) -> None:
 def test_noise_floor_is_what_a_perfect_sampler_shows() -> None:
     rng = np.random.default_rng(2)
     tree = tree_of(markov(8, seed=0), length=4)
-    law = all_tables(tree, [walk(tree, tree.draw(10, 0).tokens)])[-1].law
-    counts = rng.multinomial(10_000, law, size=200)
-    shown = float(np.abs(counts / 10_000 - law).sum(axis=1).mean() / 2)
-    assert np.count_nonzero(law) == 4096
-    assert noise_floor(law, 10_000) == pytest.approx(shown, rel=0.01)
-    assert noise_floor(law, 10_000) == pytest.approx(0.15, abs=0.03)
-    assert noise_floor(law, 1_000_000) < 0.02
+    distribution = all_tables(tree, [walk(tree, tree.draw(10, 0).tokens)])[-1].distribution
+    counts = rng.multinomial(10_000, distribution, size=200)
+    shown = float(np.abs(counts / 10_000 - distribution).sum(axis=1).mean() / 2)
+    assert np.count_nonzero(distribution) == 4096
+    assert noise_floor(distribution, 10_000) == pytest.approx(shown, rel=0.01)
+    assert noise_floor(distribution, 10_000) == pytest.approx(0.15, abs=0.03)
+    assert noise_floor(distribution, 1_000_000) < 0.02
     assert noise_floor(np.array([1.0]), 100) == 0.0
 
 
 @pytest.mark.parametrize("name", sorted(set(NOMINAL["faulty_sampler_throughout"])))
 def test_known_faults_have_their_distance_and_full_power(name: str) -> None:
-    wrong = wrong_law(name)
+    wrong = wrong_distribution(name)
     best, *others = power_against(golden_tree(), wrong, 50_000)
     distance = {table.name: table.tv for table in [best, *others]}
     expected = number(NOMINAL["faulty_sampler_throughout"][name])
@@ -101,13 +101,14 @@ def test_known_faults_have_their_distance_and_full_power(name: str) -> None:
     assert best.power >= 0.999
 
 
-# In every context the same law: which position a bonus token is read from makes no difference.
+# In every context the same distribution: which position a bonus token is read from makes no
+# difference.
 SEEN = sorted(set(WRONG_RULES) - {"bonus_from_the_wrong_position"})
 
 
 @pytest.mark.parametrize("name", SEEN)
 def test_faults_with_full_power_are_caught(name: str) -> None:
-    tree, wrong, n = golden_tree(), wrong_law(name), 3000
+    tree, wrong, n = golden_tree(), wrong_distribution(name), 3000
     assert power_against(tree, wrong, n)[0].power >= 0.999
     assert [battery(texts(wrong, n, seed, 4), tree).exit_code for seed in range(10)] == [1] * 10
 
@@ -116,7 +117,7 @@ def test_faults_with_full_power_are_caught(name: str) -> None:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", SEEN)
 def test_faults_with_full_power_are_caught_in_198_of_200_runs(name: str) -> None:
-    tree, wrong, n = golden_tree(), wrong_law(name), 50_000
+    tree, wrong, n = golden_tree(), wrong_distribution(name), 50_000
     assert power_against(tree, wrong, n)[0].power >= 0.999
     caught = sum(battery(texts(wrong, n, seed, 4), tree).exit_code == 1 for seed in range(200))
     assert caught >= 198
@@ -124,10 +125,10 @@ def test_faults_with_full_power_are_caught_in_198_of_200_runs(name: str) -> None
 
 def test_a_target_without_context_cannot_see_a_bonus_from_the_wrong_position() -> None:
     rule = WRONG_RULES["bonus_from_the_wrong_position"]
-    blind = power_against(golden_tree(), law_under(P, Q, rule), 10**6)[0]
+    blind = power_against(golden_tree(), distribution_under(P, Q, rule), 10**6)[0]
     assert blind.noncentrality < 1e-12
     p, q = markov(4, seed=1), markov(4, seed=2)
-    wrong = law_under(p, q, rule)
+    wrong = distribution_under(p, q, rule)
     best = power_against(tree_of(p), wrong, 5000)[0]
     assert best.power >= 0.999
     assert battery(texts(wrong, 5000, 0, 4), tree_of(p)).exit_code == 1
@@ -146,7 +147,7 @@ def test_a_fault_too_small_for_n_is_caught_as_often_as_computed() -> None:
     assert caught <= stats.binom.ppf(0.995, 60, min(1, best.power + sum(t.power for t in others)))
 
 
-def test_a_law_of_another_length_is_refused() -> None:
+def test_a_distribution_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="texts of 3 tokens"):
         power_against(golden_tree(), {(0, 1): 1.0}, 100)
     with pytest.raises(ValueError, match=r"must sum to 1, got 0\.5"):
@@ -169,11 +170,11 @@ def test_senseless_questions_are_refused(call: object, says: str) -> None:
 
 
 def test_the_n_that_would_do_is_the_smallest() -> None:
-    law = np.random.default_rng(0).dirichlet(np.ones(512))
-    n = texts_for_effect(law, 0.1, alpha=0.001)
+    distribution = np.random.default_rng(0).dirichlet(np.ones(512))
+    n = texts_for_effect(distribution, 0.1, alpha=0.001)
     assert n is not None
     assert texts_for_effect(np.array([1.0]), 0.1, alpha=0.01) is None
-    assert texts_for_effect(law, 0.05, alpha=0.001) > n
+    assert texts_for_effect(distribution, 0.05, alpha=0.001) > n
 
 
 def test_holm_keeps_the_family_at_its_level() -> None:

@@ -11,42 +11,44 @@ from hypothesis import strategies as st
 
 from specviz.core.contract import FloatArray
 from specviz.core.draws import arrivals, exponentials
-from specviz.lossless.races import joint, volume, whole, won
+from specviz.lossless.exact.races import joint, volume, whole, won
 from tests.lossless.chisquare import detectable, p_value
 
 EXACT = 1e-12
 LEVEL = 1e-3
 
 
-def laws(vocab_size: int) -> st.SearchStrategy[FloatArray]:
-    """Laws with ties and zeros among them."""
+def distributions(vocab_size: int) -> st.SearchStrategy[FloatArray]:
+    """Distributions with ties and zeros among them."""
     weights = st.lists(st.integers(0, 6), min_size=vocab_size, max_size=vocab_size).filter(any)
     return weights.map(lambda w: np.array(w) / sum(w))
 
 
 def table(*chosen: FloatArray) -> dict[tuple[int, ...], float]:
     """Winners of every race over the same noise -> probability."""
-    winners = product(*(np.flatnonzero(law).tolist() for law in chosen))
+    winners = product(*(np.flatnonzero(distribution).tolist() for distribution in chosen))
     return {w: joint(list(zip(chosen, w, strict=True))) for w in winners}
 
 
-@given(laws(2), laws(2))
+@given(distributions(2), distributions(2))
 def test_two_tokens_have_a_closed_form(p: FloatArray, q: FloatArray) -> None:
-    """0 wins iff E_0 / (E_0 + E_1), which is uniform, lies below the law's p_0."""
+    """0 wins iff E_0 / (E_0 + E_1), which is uniform, lies below the distribution's p_0."""
     found = table(p, q)
     assert found.get((0, 0), 0.0) == pytest.approx(min(p[0], q[0]), abs=EXACT)
     assert found.get((1, 1), 0.0) == pytest.approx(min(p[1], q[1]), abs=EXACT)
     assert found.get((0, 1), 0.0) == pytest.approx(max(0.0, p[0] - q[0]), abs=EXACT)
 
 
-@given(laws(4), laws(4))
-def test_each_race_keeps_its_law_and_both_agree_often(p: FloatArray, q: FloatArray) -> None:
+@given(distributions(4), distributions(4))
+def test_each_race_keeps_its_distribution_and_both_agree_often(
+    p: FloatArray, q: FloatArray
+) -> None:
     found = table(p, q)
-    for side, law in enumerate((p, q)):
+    for side, distribution in enumerate((p, q)):
         marginal = np.zeros(4)
         for winners, mass in found.items():
             marginal[winners[side]] += mass
-        np.testing.assert_allclose(marginal, law, atol=EXACT)
+        np.testing.assert_allclose(marginal, distribution, atol=EXACT)
     agreement = sum(mass for (x, y), mass in found.items() if x == y)
     tv = 0.5 * np.abs(p - q).sum()
     assert (1 - tv) / (1 + tv) - EXACT <= agreement <= 1 - tv + EXACT
@@ -61,13 +63,13 @@ def test_noise_of_its_own_would_break_the_bound() -> None:
     assert float(p @ q) < bound - 0.1
 
 
-@given(laws(3))
+@given(distributions(3))
 def test_a_race_run_twice_has_one_winner(p: FloatArray) -> None:
     for winners, mass in table(p, p).items():
         assert mass == pytest.approx(p[winners[0]] * (winners[0] == winners[1]), abs=EXACT)
 
 
-@given(laws(3), laws(3), laws(3))
+@given(distributions(3), distributions(3), distributions(3))
 def test_three_races(p: FloatArray, q: FloatArray, r: FloatArray) -> None:
     found, pairs = table(p, q, r), table(p, q)
     assert sum(found.values()) == pytest.approx(1, abs=EXACT)
@@ -76,8 +78,8 @@ def test_three_races(p: FloatArray, q: FloatArray, r: FloatArray) -> None:
         assert rest == pytest.approx(mass, abs=EXACT)
 
 
-@given(laws(5), st.integers(0, 4))
-def test_one_race_is_its_law(p: FloatArray, winner: int) -> None:
+@given(distributions(5), st.integers(0, 4))
+def test_one_race_is_its_distribution(p: FloatArray, winner: int) -> None:
     chance = volume(won(whole(5), p, winner)) if p[winner] > 0 else 0.0
     assert chance == pytest.approx(p[winner], abs=EXACT)
 
@@ -88,17 +90,17 @@ def raced(seed: int, n: int, *chosen: FloatArray, shared: bool = True) -> list[t
     runs = []
     for sequence in range(n):
         winners = []
-        for which, law in enumerate(chosen):
+        for which, distribution in enumerate(chosen):
             position = 7 if shared else 7 + which
             noise = exponentials(seed, sequence, position, ids)
-            winners.append(int(np.argmin(arrivals(noise, law))))
+            winners.append(int(np.argmin(arrivals(noise, distribution))))
         runs.append(tuple(winners))
     return runs
 
 
-def test_the_samplers_races_have_this_joint_law() -> None:
+def test_the_samplers_races_have_this_joint_distribution() -> None:
     p, q, r = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.6, 0.2]), np.array([0.1, 0.2, 0.7])
-    n, law = 3000, table(p, q, r)
-    assert detectable(law, n, LEVEL) < 0.06
-    assert p_value(raced(1, n, p, q, r), law) > LEVEL
-    assert p_value(raced(1, n, p, q, r, shared=False), law) < 1e-9, "the planted twin"
+    n, distribution = 3000, table(p, q, r)
+    assert detectable(distribution, n, LEVEL) < 0.06
+    assert p_value(raced(1, n, p, q, r), distribution) > LEVEL
+    assert p_value(raced(1, n, p, q, r, shared=False), distribution) < 1e-9, "the planted twin"

@@ -10,7 +10,7 @@ from specviz.lossless import (
     Verdict,
     two_sample,
 )
-from tests.lossless.samplers import golden_tree, markov, texts, tree_of, wrong_law
+from tests.lossless.samplers import golden_tree, markov, texts, tree_of, wrong_distribution
 
 TABLE = markov(8)
 
@@ -19,7 +19,7 @@ def test_two_samples_of_one_sampler_agree_and_of_two_differ() -> None:
     tree = golden_tree()
     reference = tree.draw(20_000, 1)
     assert two_sample(tree.draw(10_000, 2), reference).verdict is Verdict.NO_DISCREPANCY_FOUND
-    report = two_sample(texts(wrong_law("resample_from_p"), 10_000, 2, 4), reference)
+    report = two_sample(texts(wrong_distribution("resample_from_p"), 10_000, 2, 4), reference)
     assert report.verdict is Verdict.DISCREPANCY
     assert report.witness is not None
     assert 0.05 < report.witness.low < 17 / 80

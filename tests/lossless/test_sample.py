@@ -1,12 +1,12 @@
-"""Samples and laws: what is taken, what is refused and in which words."""
+"""Samples and distributions: what is taken, what is refused and in which words."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from specviz.lossless import END, ConditionalLaw, Sample, battery, grow
-from specviz.lossless.sample import word
+from specviz.lossless import END, ConditionalDistribution, Sample, battery, grow
+from specviz.lossless.statistics.sample import word
 
 
 def test_texts_that_ended_go_on_with_the_end_symbol() -> None:
@@ -56,7 +56,7 @@ def test_wrong_types_are_refused(sequences: object, vocab_size: object, says: st
 
 
 @pytest.mark.parametrize(
-    ("law", "says"),
+    ("distribution", "says"),
     [
         ([0.5, np.nan], "target after .* has NaN"),
         ([0.5, np.inf], "has NaN or infinite"),
@@ -65,27 +65,27 @@ def test_wrong_types_are_refused(sequences: object, vocab_size: object, says: st
         ([1.0], r"has shape \(1,\), expected \(2,\)"),
     ],
 )
-def test_what_is_no_law_is_refused(law: list[float], says: str) -> None:
+def test_what_is_no_distribution_is_refused(distribution: list[float], says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        battery(Sample.of([[0, 1], [1, 1]], 2), lambda prefix: law)
+        battery(Sample.of([[0, 1], [1, 1]], 2), lambda prefix: distribution)
 
 
-def test_a_law_of_low_precision_is_renormalised() -> None:
-    law = ConditionalLaw(lambda prefix: np.array([0.1, 0.9], dtype=np.float16), 2)
-    assert law(()).dtype == np.float64
-    assert abs(law(()).sum() - 1) < 1e-15
+def test_a_distribution_of_low_precision_is_renormalised() -> None:
+    distribution = ConditionalDistribution(lambda prefix: np.array([0.1, 0.9], dtype=np.float16), 2)
+    assert distribution(()).dtype == np.float64
+    assert abs(distribution(()).sum() - 1) < 1e-15
 
 
-def test_a_law_is_asked_once_per_context() -> None:
+def test_a_distribution_is_asked_once_per_context() -> None:
     asked: list[tuple[int, ...]] = []
 
     def conditional(prefix: tuple[int, ...]) -> list[float]:
         asked.append(prefix)
         return [0.5, 0.5]
 
-    law = ConditionalLaw(conditional, 2)
-    grow(law, 2, 3)
-    grow(law, 2, 3)
+    distribution = ConditionalDistribution(conditional, 2)
+    grow(distribution, 2, 3)
+    grow(distribution, 2, 3)
     assert sorted(asked) == sorted([(), (0,), (1,), (0, 0), (0, 1), (1, 0), (1, 1)])
 
 

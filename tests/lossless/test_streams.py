@@ -1,4 +1,4 @@
-"""Texts as cells: the counts are those of the tables, the law is the target's."""
+"""Texts as cells: the counts are those of the tables, the distribution is the target's."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from specviz.lossless import EProcess, Sample, cells_of_position, cells_of_texts
-from specviz.lossless.tables import all_tables
-from specviz.lossless.tree import walk
-from tests.lossless.samplers import golden_tree, markov, texts, tree_of, wrong_law
+from specviz.lossless.statistics.prefix_tree import walk
+from specviz.lossless.statistics.tables import all_tables
+from tests.lossless.samplers import golden_tree, markov, texts, tree_of, wrong_distribution
 
 N = 3000
 
@@ -22,8 +22,8 @@ def test_cells_count_what_the_tables_count(options: dict) -> None:
         (tables[-1], cells_of_texts(tree, N)),
         (tables[1], cells_of_position(tree, 1, N)),
     ):
-        found = np.bincount(cells.of(sample), minlength=len(cells.law))
-        assert np.allclose(cells.law, table.pooled_law)
+        found = np.bincount(cells.of(sample), minlength=len(cells.distribution))
+        assert np.allclose(cells.distribution, table.pooled_distribution)
         assert np.array_equal(found, table.pooled_counts().sum(axis=0))
 
 
@@ -37,14 +37,14 @@ def test_an_impossible_text_still_has_a_cell() -> None:
 def test_watching_texts_finds_a_wrong_sampler_and_leaves_a_right_one_alone() -> None:
     tree = golden_tree()
     cells = cells_of_texts(tree, N)
-    law = wrong_law("resample_from_p")
+    distribution = wrong_distribution("resample_from_p")
 
     def crossed(sample: Sample) -> bool:
-        watch = EProcess(cells.law, alpha=0.01)
+        watch = EProcess(cells.distribution, alpha=0.01)
         watch.update(cells.of(sample))
         return watch.rejected
 
-    assert all(crossed(texts(law, N, seed, 4)) for seed in range(20))
+    assert all(crossed(texts(distribution, N, seed, 4)) for seed in range(20))
     assert sum(crossed(tree.draw(N, seed)) for seed in range(40)) <= 2  # three: probability .008
 
 

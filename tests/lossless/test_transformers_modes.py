@@ -15,7 +15,7 @@ from transformers.generation import candidate_generator as theirs
 
 import specviz as sv
 from specviz.lossless import AuditError, Verdict
-from specviz.lossless.adapters.transformers import assisted, plain
+from specviz.lossless.audit.adapters.transformers import assisted, plain
 from tests.lossless.tiny import WORDS, small, tokenizer
 
 PROMPT = [1, 2, 3, 1, 2]
@@ -59,15 +59,15 @@ Change = Callable[[Any, Any], Any]
 
 
 def soft_choice(ids: Any, logits: Any) -> Any:
-    """A deterministic choice handed over with a soft law: half on it, half on all."""
+    """A deterministic choice handed over with a soft distribution: half on it, half on all."""
     n = ids.shape[1] - len(PROMPT)
-    laws = torch.full((1, n, 8), 0.5 / 8)
-    laws[0, torch.arange(n), ids[0, -n:]] += 0.5
-    return laws.log()
+    distributions = torch.full((1, n, 8), 0.5 / 8)
+    distributions[0, torch.arange(n), ids[0, -n:]] += 0.5
+    return distributions.log()
 
 
 def sharpened(ids: Any, logits: Any) -> Any:
-    """A law that is not the one the proposals were drawn from."""
+    """A distribution that is not the one the proposals were drawn from."""
     return 4 * logits
 
 
@@ -118,7 +118,10 @@ def test_tokenizers_list_their_vocabulary_in_no_order() -> None:
 
 @found_in_5_24
 def test_different_tokenizers_are_flagged(pair: sv.Pair) -> None:
-    """The draft's law is handed over in the order of ids, its pruned head is in listing order."""
+    """The draft's distribution is handed over in the order of ids.
+
+    Its pruned head is in listing order.
+    """
     assert verdict(different(pair, OWN, SCRAMBLED), pair, n=200, effect=0.5) is Verdict.DISCREPANCY
 
 

@@ -1,4 +1,4 @@
-"""The tree of contexts: its law is the target's, and a walk counts every text once."""
+"""The tree of contexts: its distribution is the target's, and a walk counts every text once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from specviz.lossless import END, Sample, grow
-from specviz.lossless.tables import all_tables
-from specviz.lossless.tree import walk
+from specviz.lossless.statistics.prefix_tree import walk
+from specviz.lossless.statistics.tables import all_tables
 from tests.lossless.samplers import conditional, markov, top_k, tree_of
 
 TABLE = markov(4, seed=1)
@@ -32,7 +32,7 @@ def exact(length: int, ends: frozenset[int]) -> dict[tuple[int, ...], float]:
 
 
 @pytest.mark.parametrize("ends", [frozenset(), frozenset({2})])
-def test_every_table_has_the_laws_of_brute_force(ends: frozenset[int]) -> None:
+def test_every_table_has_the_distributions_of_brute_force(ends: frozenset[int]) -> None:
     tree = tree_of(TABLE, end_ids=ends)
     every = exact(3, ends)
     sample = np.array(list(every))
@@ -43,12 +43,12 @@ def test_every_table_has_the_laws_of_brute_force(ends: frozenset[int]) -> None:
         brute = np.zeros(6)
         for text, mass in every.items():
             brute[text[t] if text[t] != END else 4] += mass
-        assert np.allclose(positions_and_pairs[t].law, brute)
+        assert np.allclose(positions_and_pairs[t].distribution, brute)
     for table in positions_and_pairs:
-        assert np.isclose(table.law.sum(), 1)
+        assert np.isclose(table.distribution.sum(), 1)
         assert table.counts.sum() == len(every)
     seen = joint.counts[0] > 0
-    assert np.allclose(np.sort(joint.law[seen]), np.sort(list(every.values())))
+    assert np.allclose(np.sort(joint.distribution[seen]), np.sort(list(every.values())))
     assert np.all(joint.counts[0][seen] == 1)
 
 
@@ -68,7 +68,7 @@ def test_rare_contexts_are_one_cell_and_nothing_is_lost() -> None:
     assert tree.covered < whole.covered == 1.0
     sample = whole.draw(2000, 0)
     for table in all_tables(tree, [walk(tree, sample.tokens)]):
-        assert np.isclose(table.law.sum(), 1)
+        assert np.isclose(table.distribution.sum(), 1)
         assert table.counts.sum() == 2000
     with pytest.raises(ValueError, match="raise max_contexts"):
         tree.draw(10, 0)
@@ -88,7 +88,7 @@ def test_a_perfect_sampler_never_emits_the_impossible() -> None:
     assert np.all(table[last, sample.tokens] > 0)
 
 
-def test_draws_follow_the_law() -> None:
+def test_draws_follow_the_distribution() -> None:
     tree = tree_of(TABLE, end_ids=[2])
     every = exact(3, frozenset({2}))
     drawn = tree.draw(100_000, 7).tokens
@@ -100,18 +100,20 @@ def test_draws_follow_the_law() -> None:
 
 
 def test_large_vocabularies_get_fewer_contexts() -> None:
-    law = np.full(30_000, 1 / 30_000)
-    tree = grow(lambda prefix: law, 30_000, 2)
+    distribution = np.full(30_000, 1 / 30_000)
+    tree = grow(lambda prefix: distribution, 30_000, 2)
     assert tree.levels[1].contexts < 40
     sample = Sample.of(np.random.default_rng(0).integers(0, 30_000, size=(500, 2)), 30_000)
     assert all(t.counts.sum() == 500 for t in all_tables(tree, [walk(tree, sample.tokens)]))
 
 
-def test_the_walk_gives_each_text_its_own_conditional_law() -> None:
+def test_the_walk_gives_each_text_its_own_conditional_distribution() -> None:
     tree = tree_of(TABLE, length=3)
     tokens = tree.draw(50, 3).tokens
     steps = walk(tree, tokens).cells
     for text, *cells in zip(tokens.tolist(), *steps, strict=True):
         for t, cell in enumerate(cells):
-            law = conditional(TABLE)(tuple(text[:t]))
-            assert np.isclose(tree.levels[t].law.ravel()[cell], law[text[t]], rtol=1e-12)
+            distribution = conditional(TABLE)(tuple(text[:t]))
+            assert np.isclose(
+                tree.levels[t].distribution.ravel()[cell], distribution[text[t]], rtol=1e-12
+            )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specviz.lossless import vectors as made
+from specviz.lossless.audit import vectors as made
 
 FILE = made.vectors()
 CASES = FILE["cases"]
@@ -27,31 +27,31 @@ def test_there_are_a_hundred_and_each_is_whole() -> None:
         assert np.shape(case["p"]) == (n + 1, vocab)
         assert len(case["u_accept"]) == len(case["q"]) == n
         assert 0 <= case["accepted"] <= n
-        cdf = np.cumsum(case["closing_law"])
+        cdf = np.cumsum(case["closing_distribution"])
         assert case["cdf_low"] <= case["u_closing"] * cdf[-1] < case["cdf_high"]
-        assert case["closing_law"][case["token"]] > 0
+        assert case["closing_distribution"][case["token"]] > 0
         assert all(q[x] > 0 for q, x in zip(case["q"], case["proposals"], strict=True))
 
 
 def another(case: dict[str, Any], strict: bool = True, bonus_row: int = -1) -> tuple[int, int]:
     """``rejection`` written anew from the file's documentation, without our code."""
     p, q = case["p"], case["q"]
-    kept, law = 0, None
+    kept, distribution = 0, None
     for i, x in enumerate(case["proposals"]):
         u, ratio = case["u_accept"][i], min(1.0, p[i][x] / q[i][x])
         if not (u < ratio if strict else u <= ratio):
-            law = [max(0.0, a - b) for a, b in zip(p[i], q[i], strict=True)]
-            total = sum(law)
-            law = [a / total for a in law]
+            distribution = [max(0.0, a - b) for a, b in zip(p[i], q[i], strict=True)]
+            total = sum(distribution)
+            distribution = [a / total for a in distribution]
             break
         kept += 1
-    law = p[bonus_row] if law is None else law
-    place, reached = case["u_closing"] * sum(law), 0.0
-    for token, mass in enumerate(law):
+    distribution = p[bonus_row] if distribution is None else distribution
+    place, reached = case["u_closing"] * sum(distribution), 0.0
+    for token, mass in enumerate(distribution):
         reached += mass
         if place < reached:
             return kept, token
-    return kept, max(t for t, mass in enumerate(law) if mass > 0)
+    return kept, max(t for t, mass in enumerate(distribution) if mass > 0)
 
 
 REJECTION = [case for case in CASES if case["rule"] == "rejection"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from specviz.lossless import Verdict
-from specviz.lossless.verifier import VerifierError, audit_verifier
+from specviz.lossless.audit.verifier import VerifierError, audit_verifier
 
 
 def by_the_book(tokens: Any, q: Any, p: Any, generator: np.random.Generator) -> Sequence[int]:
@@ -22,8 +22,8 @@ def by_the_book(tokens: Any, q: Any, p: Any, generator: np.random.Generator) -> 
 
 def matching(tokens: Any, q: Any, p: Any, generator: np.random.Generator) -> Sequence[int]:
     emitted: list[int] = []
-    for i, law in enumerate(p):
-        emitted.append(int(generator.choice(len(law), p=law)))
+    for i, distribution in enumerate(p):
+        emitted.append(int(generator.choice(len(distribution), p=distribution)))
         if i == len(tokens) or emitted[-1] != tokens[i]:
             break
     return emitted
@@ -77,9 +77,9 @@ def test_a_failure_in_mid_run_keeps_what_was_gathered() -> None:
 def test_a_discrepancy_before_a_failure_is_one() -> None:
     calls: list[int] = []
 
-    def fails_late(tokens: Any, *laws: Any) -> Any:
+    def fails_late(tokens: Any, *distributions: Any) -> Any:
         calls.append(1)
-        return None if len(calls) > 3_000 else resampling_from_p(tokens, *laws)
+        return None if len(calls) > 3_000 else resampling_from_p(tokens, *distributions)
 
     report = audit_verifier(fails_late, n=5_000, seed=4)
     assert report.verdict is Verdict.DISCREPANCY

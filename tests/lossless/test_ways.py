@@ -8,8 +8,8 @@ import pytest
 
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.lossless import enumerate_law, faults, outcomes, target_law
-from specviz.lossless.ways import MOST, refuse_endless, ways_of
+from specviz.lossless import enumerate_distribution, faults, outcomes, target_distribution
+from specviz.lossless.exact.enumeration_size import MOST, refuse_endless, ways_of
 
 PAIR = TabularPair(TabularModel([0.5, 0.5]), TabularModel([0.9, 0.1]))
 
@@ -41,8 +41,8 @@ def test_the_length_that_would_do_is_one() -> None:
 ENDLESS = [
     lambda: sv.audit(PAIR, [0], method="enumeration", length=40, progress=False),
     lambda: sv.audit(PAIR, [0], method="enumeration", length=40, fault="always_accept"),
-    lambda: enumerate_law(PAIR, sv.DraftModel(gamma=2), prompt=[0], length=40),
-    lambda: target_law(PAIR, prompt=[0], length=40),
+    lambda: enumerate_distribution(PAIR, sv.DraftModel(gamma=2), prompt=[0], length=40),
+    lambda: target_distribution(PAIR, prompt=[0], length=40),
     lambda: faults.expected_tv(PAIR, [0], "always_accept", length=40),
 ]
 
@@ -56,8 +56,8 @@ def test_what_never_ends_is_refused(endless: Any) -> None:
 
 def test_a_long_text_without_choices_is_computed() -> None:
     certain = TabularModel([[0.0, 1.0], [1.0, 0.0]])
-    law = target_law(TabularPair(certain, certain), prompt=[0], length=40)
-    assert law == {(1, 0) * 20: 1.0}
+    distribution = target_distribution(TabularPair(certain, certain), prompt=[0], length=40)
+    assert distribution == {(1, 0) * 20: 1.0}
 
 
 def test_only_our_loop_on_tables_is_enumerated() -> None:

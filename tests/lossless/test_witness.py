@@ -6,24 +6,24 @@ import numpy as np
 import pytest
 
 from specviz.lossless import battery
-from specviz.lossless.conditional import Uniforms
-from specviz.lossless.tables import all_tables
-from specviz.lossless.tree import walk
-from specviz.lossless.witness import (
+from specviz.lossless.statistics.prefix_tree import walk
+from specviz.lossless.statistics.tables import all_tables
+from specviz.lossless.statistics.transform import Uniforms
+from specviz.lossless.statistics.witness import (
     mean_at_least,
     rate_for,
     share_at_least,
     table_witness,
     token_witness,
 )
-from tests.lossless.samplers import golden_tree, markov, texts, tree_of, wrong_law
+from tests.lossless.samplers import golden_tree, markov, texts, tree_of, wrong_distribution
 
 TABLE = markov(8)
 
 
 def test_the_bound_is_below_the_true_distance_and_not_far() -> None:
     """resample_from_p is at a total variation of 17/80 over three tokens."""
-    tree, wrong = golden_tree(), wrong_law("resample_from_p")
+    tree, wrong = golden_tree(), wrong_distribution("resample_from_p")
     lows = []
     for seed in range(20):
         report = battery(texts(wrong, 20_000, seed, 4), tree)
@@ -80,7 +80,7 @@ def test_the_martingale_bound_covers_when_chances_depend_on_the_past() -> None:
     assert mean_at_least(0, 200, rate_for(0.7, 200, 0.05), 0.05) == 0.0
 
 
-def test_a_tokens_law_is_bounded_through_the_transform() -> None:
+def test_a_tokens_distribution_is_bounded_through_the_transform() -> None:
     flat = np.full((2, 20), 1000)
     right = token_witness(Uniforms(flat, np.zeros((8, 8), int)), 0.005)
     assert right is not None

@@ -1,4 +1,4 @@
-"""Tiny Hugging Face models whose laws depend on their context, and tokenizers for them."""
+"""Tiny Hugging Face models whose distributions depend on their context, and tokenizers for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORDS = [f"w{i}" for i in range(VOCAB)]
 
 
 def small(seed: int, vocab_size: int = VOCAB, end: int | None = 0) -> Any:
-    """A tiny model with a small vocabulary, whose law depends on its context."""
+    """A tiny model with a small vocabulary, whose distribution depends on its context."""
     torch.manual_seed(seed)
     model = families.llama(vocab_size=vocab_size, bos_token_id=1, eos_token_id=end).eval()
     with torch.no_grad():

@@ -12,8 +12,8 @@ from safetensors.torch import save_file
 
 import specviz as sv
 from specviz.core.contract import Draft
-from specviz.decoding.cache import read_rows
-from specviz.decoding.target import HFTarget
+from specviz.decoding.hf.cache import read_rows
+from specviz.decoding.hf.target import HFTarget
 from specviz.models.projection import Projection, fit, flatten, shape_of, turned, unflatten
 from tests.decoding import families as f
 from tests.drafters.small import small_llama

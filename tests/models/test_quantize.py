@@ -31,7 +31,7 @@ def logits(model: Model) -> torch.Tensor:
 
 
 def distance(a: Model, b: Model) -> float:
-    """Mean total variation of the next-token laws."""
+    """Mean total variation of the next-token distributions."""
     p, q = (torch.softmax(logits(m).double(), -1) for m in (a, b))
     return float(0.5 * (p - q).abs().sum(-1).mean())
 

@@ -16,7 +16,7 @@ EOS = "<|end|>"
 
 
 def llama(vocab: int = 16, *, seed: int = 0, context: int = 32, **config: Any) -> LlamaForCausalLM:
-    """A one-layer Llama with a random law."""
+    """A one-layer Llama with a random distribution."""
     torch.manual_seed(seed)
     settings = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None} | config
     return LlamaForCausalLM(

@@ -8,7 +8,7 @@ import numpy as np
 
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.core.trace import Trace
+from specviz.core.trace.trace import Trace
 
 WORDS = ("\n", ".", " the", " old", " fox", " met", " a", " young", " rabbit", " and", " ran", "s")
 

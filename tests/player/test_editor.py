@@ -17,7 +17,7 @@ from specviz.player.page import policy
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 
 
-def test_it_holds_the_laws_and_its_own_script() -> None:
+def test_it_holds_the_distributions_and_its_own_script() -> None:
     editor = sv.one_position([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], ["a", "b", "c"], fault="no_draw")
     assert (editor.kind, editor.fault, editor.way, editor.seed) == ("editor", "no_draw", "one", 0)
     assert editor.p == [0.5, 0.3, 0.2]
@@ -57,7 +57,7 @@ def test_its_twin_needs_no_front_end() -> None:
     editor.close()
 
 
-def test_laws_can_be_set_and_only_laws() -> None:
+def test_distributions_can_be_set_and_only_distributions() -> None:
     editor = sv.one_position([0.5, 0.5], [0.9, 0.1])
     editor.p = [0.25, 0.75]
     editor.fault = "always_accept"

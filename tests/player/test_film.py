@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, ImageChops
 
 import specviz as sv
-from specviz.core.trace import Trace
+from specviz.core.trace.trace import Trace
 from specviz.figures.theme import DARK, LIGHT
 from specviz.player import film as film_module
 from specviz.player.frames import frame_at

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from specviz.core.views import VERDICTS
-from specviz.figures.visible import split_gap
+from specviz.core.trace.views import VERDICTS
+from specviz.figures.escaping import split_gap
 from specviz.player.assets import ENTRY, LAB, LAB_PAGE, PAGE_ENTRY, script
 from specviz.player.projection import pack, project
 from tests.player.runs import decoded

@@ -18,23 +18,23 @@ from specviz.core.contract import Draft
 from specviz.core.draws import invert
 from specviz.core.rules import get_rule
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.decoding.side_by_side import SideBySide
+from specviz.decoding.replicas.vectorised_rejection import SideBySide
 from specviz.lossless import EProcess, detectable_tv, noise_floor
-from specviz.lossless.faults import FAULTS, faulty_law
-from specviz.lossless.pooling import pool_rare
-from specviz.lossless.power import noncentrality
-from specviz.lossless.witness import share_at_least, share_at_most
+from specviz.lossless.faults import FAULTS, faulty_distribution
+from specviz.lossless.statistics.pooling import pool_rare
+from specviz.lossless.statistics.power import noncentrality
+from specviz.lossless.statistics.witness import share_at_least, share_at_most
 from specviz.player import editor_settings
 from specviz.player.watch_run import WatchedRun, looks_up_to
 from tests.core.golden import GOLDEN
 
 CASES = "tests/player/js/lab"
 ITS_OWN = ("less_or_equal", "same_u_twice", "residual_not_scaled")
-"""Faults that the catalogue in Python does not have: their laws are written out below."""
+"""Faults that the catalogue in Python does not have: their distributions are written out below."""
 
 
-def laws(seed: int, n: int) -> list[tuple[Any, Any]]:
-    """Pairs of laws over 3 to 6 tokens, some with zeros."""
+def distributions(seed: int, n: int) -> list[tuple[Any, Any]]:
+    """Pairs of distributions over 3 to 6 tokens, some with zeros."""
     rng = np.random.default_rng(seed)
     out = []
     for i in range(n):
@@ -48,7 +48,7 @@ def laws(seed: int, n: int) -> list[tuple[Any, Any]]:
 
 
 def by_hand(name: str, p: Any, q: Any) -> tuple[Any, float]:
-    """Law and acceptance of a fault that only the editor has."""
+    """Distribution and acceptance of a fault that only the editor has."""
     keep = np.minimum(1.0, p / q)
     left = np.maximum(0.0, p - q)
     if name == "residual_not_scaled":
@@ -67,18 +67,23 @@ def by_hand(name: str, p: Any, q: Any) -> tuple[Any, float]:
 
 def faults() -> list[dict[str, Any]]:
     out = []
-    for p, q in laws(1, 8):
+    for p, q in distributions(1, 8):
         pair = TabularPair(TabularModel(p), TabularModel(q))
         for name in editor_settings.FAULTS:
             if name in ITS_OWN:
-                law, acceptance = by_hand(name, p, q)
+                distribution, acceptance = by_hand(name, p, q)
             else:
                 assert name in FAULTS
-                found = faulty_law(pair, [0], name, gamma=1, length=1)
-                law, acceptance = np.array([found.get((i,), 0.0) for i in range(len(p))]), None
-            tv = float(np.abs(law - p).sum() / 2)
+                found = faulty_distribution(pair, [0], name, gamma=1, length=1)
+                distribution, acceptance = (
+                    np.array([found.get((i,), 0.0) for i in range(len(p))]),
+                    None,
+                )
+            tv = float(np.abs(distribution - p).sum() / 2)
             out.append(
-                {"name": name, "p": p.tolist(), "q": q.tolist(), "law": law.tolist(), "tv": tv,
+                {"name": name, "p": p.tolist(), "q": q.tolist(), 
+                    "distribution": distribution.tolist(),
+                 "tv": tv,
                  "acceptance": acceptance}
             )  # fmt: skip
     return out
@@ -93,14 +98,14 @@ class Given:
     def accept(self, probability: float, position: int, node: int) -> bool:
         return self.u < probability
 
-    def categorical(self, law: Any, position: int, node: int = 0, purpose: int = 2) -> int:
-        return invert(np.cumsum(law), self.w)
+    def categorical(self, distribution: Any, position: int, node: int = 0, purpose: int = 2) -> int:
+        return invert(np.cumsum(distribution), self.w)
 
 
 def decided() -> list[dict[str, Any]]:
-    """The shipped rule at one position, on random laws and numbers."""
+    """The shipped rule at one position, on random distributions and numbers."""
     rule, rng, out = get_rule("rejection"), np.random.default_rng(2), []
-    for p, q in laws(3, 300):
+    for p, q in distributions(3, 300):
         v, u, w = rng.random(3).tolist()
         x = invert(np.cumsum(q), v)
         after = np.full(len(p), 1 / len(p))
@@ -117,7 +122,7 @@ def decided() -> list[dict[str, Any]]:
 def drawn() -> list[dict[str, Any]]:
     """First tokens of keyed replicas: the loop's own."""
     out = []
-    for seed, (p, q) in enumerate(laws(4, 4)):
+    for seed, (p, q) in enumerate(distributions(4, 4)):
         many = SideBySide(
             TabularModel(p), TabularModel(q), np.array([0]), len(p), length=1, gamma=1,
             max_new_tokens=2,
@@ -132,13 +137,14 @@ def drawn() -> list[dict[str, Any]]:
 
 def processes() -> list[dict[str, Any]]:
     rng, out = np.random.default_rng(5), []
-    for (p, q), n in zip(laws(6, 4), (400, 400, 300, 300), strict=True):
+    for (p, q), n in zip(distributions(6, 4), (400, 400, 300, 300), strict=True):
         for source in (p, q):
             watch, cells = EProcess(p), rng.choice(len(p), n, p=source)
             found = watch.update_log(cells)
             log_e = [None if np.isinf(x) else float(x) for x in found]
             out.append(
-                {"law": watch.law.tolist(), "cells": cells.tolist(), "log_e": log_e,
+                {"distribution": watch.distribution.tolist(), "cells": cells.tolist(),
+                 "log_e": log_e,
                  "crossed": watch.crossed_at}
             )  # fmt: skip
     return out
@@ -148,7 +154,7 @@ def chances() -> dict[str, Any]:
     """What scipy and the lossless room say of chance."""
     rng = np.random.default_rng(7)
     tests = []
-    for p, q in laws(8, 40):
+    for p, q in distributions(8, 40):
         for source in (p, q):
             n = int(rng.choice([10, 100, 5000]))
             counts = rng.multinomial(n, source)
@@ -157,7 +163,7 @@ def chances() -> dict[str, Any]:
             usable = dof > 0 and pooling.expected.min() >= 5
             found: Any = stats.chisquare(seen, pooling.expected) if usable else None
             tests.append(
-                {"counts": counts.tolist(), "law": p.tolist(), "dof": dof,
+                {"counts": counts.tolist(), "distribution": p.tolist(), "dof": dof,
                  "statistic": float(found.statistic) if usable else 0.0,
                  "p": float(found.pvalue) if usable else None}
             )  # fmt: skip
@@ -172,10 +178,12 @@ def chances() -> dict[str, Any]:
         for k in sorted({0, 1, n // 3, n - 1, n})
         for alpha in (0.05, 0.001)
     ]
-    floors = [(p.tolist(), n, noise_floor(p, n)) for p, _ in laws(9, 6) for n in (1, 30, 10_000)]
+    floors = [
+        (p.tolist(), n, noise_floor(p, n)) for p, _ in distributions(9, 6) for n in (1, 30, 10_000)
+    ]
     pools = [
         ((n * p).tolist(), pool_rare(n * p).label.tolist())
-        for p, _ in laws(10, 20)
+        for p, _ in distributions(10, 20)
         for n in (9, 40)
     ]
     return {
@@ -198,7 +206,8 @@ def runs() -> list[dict[str, Any]]:
             for part in np.array_split(cells, 7):
                 run.take(part)
             out.append(
-                {"law": p.tolist(), "alpha": 0.01, "looks": run.looks, "cells": cells.tolist(),
+                {"distribution": p.tolist(), "alpha": 0.01, "looks": run.looks,
+                 "cells": cells.tolist(),
                  "told": run.told()}
             )  # fmt: skip
     return out

@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 import specviz as sv
-from specviz.core.trace import Trace
+from specviz.core.trace.trace import Trace
 from specviz.figures.comparison import Comparison
 from specviz.figures.summary import duration
 from specviz.player.page import iframe, page

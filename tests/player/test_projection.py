@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specviz.core.trace import Trace
+from specviz.core.trace.trace import Trace
 from specviz.player.columns import MOST_STRINGS, NONE, node_columns
 from specviz.player.page import page
 from specviz.player.projection import MAGIC, label, pack, project
@@ -77,9 +77,9 @@ def test_top_tokens_hold_the_proposal_first_and_all_mass() -> None:
     made = project(trace).node_columns
     assert np.array_equal(made["top"][0][:, 0], made["token"][0])
     for name in ("p", "q"):
-        law = (made[f"top_{name}"][0] / 65_535) ** 2
+        distribution = (made[f"top_{name}"][0] / 65_535) ** 2
         tail = (made[f"tail_{name}"][0] / 65_535) ** 2
-        assert np.allclose(law.sum(axis=1) + tail.sum(axis=1), 1, atol=1e-3)
+        assert np.allclose(distribution.sum(axis=1) + tail.sum(axis=1), 1, atol=1e-3)
     assert columns.keys() == made.keys()
 
 

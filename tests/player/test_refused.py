@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import specviz as sv
-from specviz.figures.written import write_by
+from specviz.figures.atomic_writing import write_by
 from tests.player.runs import branching, decoded
 
 PAIR = sv.tabular.TabularPair(
@@ -87,7 +87,7 @@ def test_what_cannot_be_written_is_named_as_it_was_asked_for(tmp_path: Path) -> 
         ({"fault": "x"}, ValueError, "fault must be one of 'right', "),
         ({"faults": "always_accept"}, TypeError, r"faults must be a list of names, such as \['alw"),
         (
-            {"sampler": lambda n: [0] * n, "law": [0.5, 0.5]},
+            {"sampler": lambda n: [0] * n, "distribution": [0.5, 0.5]},
             TypeError,
             r"sampler 'your sampler' must take \(n, seed\) and return n cells, got one that takes",
         ),

@@ -16,8 +16,8 @@ import pytest
 
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.core.trace import Trace
-from specviz.player.drawn import draw_at
+from specviz.core.trace.trace import Trace
+from specviz.player.draw_state import draw_at
 from specviz.player.frames import frame_at
 from specviz.player.picture.view_phase import test_said as card_of
 from specviz.player.projection import pack, project
@@ -45,8 +45,12 @@ RUNS = [
 
 def unlike() -> TabularPair:
     """A draft whose likeliest tokens are often others."""
-    laws = [TabularModel.random(len(WORDS), order=1, seed=seed) for seed in (5, 6)]
-    return TabularPair(laws[0], TabularModel((laws[0].table + laws[1].table) / 2), words=WORDS)
+    distributions = [TabularModel.random(len(WORDS), order=1, seed=seed) for seed in (5, 6)]
+    return TabularPair(
+        distributions[0],
+        TabularModel((distributions[0].table + distributions[1].table) / 2),
+        words=WORDS,
+    )
 
 
 @cache

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import specviz as sv
-from specviz.core.trace import Trace
+from specviz.core.trace.trace import Trace
 from specviz.figures.theme import DARK, LIGHT, contrast
 from specviz.player.frames import frame_at
 from specviz.player.picture import view_caches
@@ -32,8 +32,8 @@ from specviz.player.picture.scene import (
 )
 from specviz.player.picture.view_text import broken, words_at
 from specviz.player.run import run_of
-from specviz.player.seen import slots_at
 from specviz.player.still import DRAWABLE, SUFFIXES, Still, still
+from specviz.player.view_state import slots_at
 from specviz.player.words import trimmed
 from tests.figures.runs import hostile, story, trace_of
 from tests.player.runs import branching, decoded

@@ -75,15 +75,15 @@ def test_what_is_told_stays_small() -> None:
 def test_a_right_sampler_and_every_fault_on_a_pair() -> None:
     choice = of_pair(TabularPair(TabularModel(P), TabularModel(Q)), length=1, gamma=1, faults=None,
                      seed=0)  # fmt: skip
-    assert choice.law == pytest.approx(P.tolist())
+    assert choice.distribution == pytest.approx(P.tolist())
     assert [one.right for one in choice.samplers].count(True) == 1
     assert len(choice.samplers) > 10
     for one in choice.samplers:
-        run = WatchedRun(choice.law, 0.01, looks_up_to(3000))
+        run = WatchedRun(choice.distribution, 0.01, looks_up_to(3000))
         run.take(one.draw(3000, 0, 0))
         seen = run.watch.counts / 3000
-        assert np.abs(np.subtract(seen, one.law or [])).sum() / 2 < 0.04, one.name
-        if one.right or one.told(choice.law)["tv"] > 0.03:  # rounding needs more samples
+        assert np.abs(np.subtract(seen, one.distribution or [])).sum() / 2 < 0.04, one.name
+        if one.right or one.told(choice.distribution)["tv"] > 0.03:  # rounding needs more samples
             assert run.watch.rejected == (not one.right), one.name
 
 
@@ -93,7 +93,7 @@ def test_whole_texts_show_what_one_token_hides() -> None:
     assert live.choice.cells == ["a a", "a b", "b a", "b b"]
     told = live.options["samplers"][1]
     assert told["tv"] > 0.05
-    assert len(told["law"]) == 4
+    assert len(told["distribution"]) == 4
     one = sv.watch(COIN, length=1, faults=[hidden])
     assert one.options["samplers"][1]["tv"] == pytest.approx(0, abs=1e-9)
     live.close()
@@ -167,7 +167,7 @@ def test_requests_of_the_front_end_are_done_and_strange_ones_left_alone() -> Non
 
 def test_functions_of_the_readers_own() -> None:
     live: Any = sv.watch(
-        {"fair": fair, "biased": biased}, law=[0.5, 0.5], labels=["heads", "tails"]
+        {"fair": fair, "biased": biased}, distribution=[0.5, 0.5], labels=["heads", "tails"]
     )
     assert live.choice.cells == ["heads", "tails"]
     live.draw(800)
@@ -177,7 +177,7 @@ def test_functions_of_the_readers_own() -> None:
     assert alarm(live) is not None
     assert live.plain_text().startswith("EVIDENCE AGAINST")
     live.close()
-    one = sv.watch(fair, law=[0.5, 0.5])
+    one = sv.watch(fair, distribution=[0.5, 0.5])
     assert one.choice.samplers[0].name == "your sampler"
     one.close()
 
@@ -190,7 +190,7 @@ def test_a_slow_function_is_asked_for_few_at_a_time() -> None:
         time.sleep(0.02 * n)
         return fair(n, seed)
 
-    live: Any = sv.watch(slow, law=[0.5, 0.5], rate=10_000)
+    live: Any = sv.watch(slow, distribution=[0.5, 0.5], rate=10_000)
     live.start()
     until(lambda: len(asked) >= 6)
     live.pause()
@@ -211,7 +211,7 @@ def test_a_slow_function_is_asked_for_few_at_a_time() -> None:
 def test_a_function_that_fails_is_told_in_the_widget(
     returned: Callable[[int], Any], says: str
 ) -> None:
-    live: Any = sv.watch(lambda n, seed: returned(n), law=[0.5, 0.5], rate=10_000)
+    live: Any = sv.watch(lambda n, seed: returned(n), distribution=[0.5, 0.5], rate=10_000)
     live.start()
     until(lambda: live.state["error"])
     assert says in live.state["error"]
@@ -222,17 +222,17 @@ def test_a_function_that_fails_is_told_in_the_widget(
 def test_words_and_picture_without_a_front_end() -> None:
     live: Any = sv.watch(COIN, faults=["always_accept"])
     text = live.plain_text()  # nothing drawn yet: a short run of our own
-    assert text.startswith("NO EVIDENCE AGAINST THE TARGET'S LAW\n2,000 samples")
+    assert text.startswith("NO EVIDENCE AGAINST THE TARGET'S DISTRIBUTION\n2,000 samples")
     assert "no certainty" in text.replace("\n", " ")
     live.choose("always_accept")
-    assert live.plain_text().startswith("EVIDENCE AGAINST THE TARGET'S LAW\n2,000 samples")
+    assert live.plain_text().startswith("EVIDENCE AGAINST THE TARGET'S DISTRIBUTION\n2,000 samples")
     live.draw(2000)
     data, _ = live._repr_mimebundle_()
     assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
     assert "EVIDENCE AGAINST" in data["text/plain"]
     assert "proved" not in text + data["text/plain"]
     live.close()
-    mine = sv.watch(fair, law=[0.5, 0.5])
+    mine = sv.watch(fair, distribution=[0.5, 0.5])
     assert mine.plain_text().startswith("Nothing was drawn yet")  # yours is not called
     assert mine.picture() is None
     mine.close()
@@ -260,15 +260,31 @@ def test_closing_stops_the_thread_and_nothing_keeps_it_alive() -> None:
         ({"alpha": 1}, ValueError, "alpha must lie between 0 and 1"),
         ({"rate": 3}, ValueError, "rate must be one of 20, 100"),
         ({"limit": 10}, ValueError, "limit must be between 100 and 1,000,000"),
-        ({"law": [0.5, 0.5]}, ValueError, "law and labels are for functions"),
-        ({"sampler": fair}, ValueError, "law must be given with functions"),
-        ({"sampler": fair, "law": [0.5, 0.6]}, ValueError, "law must be probabilities"),
-        ({"sampler": fair, "law": [1.0]}, ValueError, "law must have 2 to 24 cells"),
-        ({"sampler": fair, "law": [0.5, 0.5], "labels": ["a"]}, ValueError, "labels must be 2 str"),
-        ({"sampler": {"a": 3}, "law": [0.5, 0.5]}, TypeError, r"sampler\['a'\] must be a function"),
-        ({"sampler": {}, "law": [0.5, 0.5]}, ValueError, "sampler is empty"),
+        ({"distribution": [0.5, 0.5]}, ValueError, "distribution and labels are for functions"),
+        ({"sampler": fair}, ValueError, "distribution must be given with functions"),
+        (
+            {"sampler": fair, "distribution": [0.5, 0.6]},
+            ValueError,
+            "distribution must be probabilities",
+        ),
+        (
+            {"sampler": fair, "distribution": [1.0]},
+            ValueError,
+            "distribution must have 2 to 24 cells",
+        ),
+        (
+            {"sampler": fair, "distribution": [0.5, 0.5], "labels": ["a"]},
+            ValueError,
+            "labels must be 2 str",
+        ),
+        (
+            {"sampler": {"a": 3}, "distribution": [0.5, 0.5]},
+            TypeError,
+            r"sampler\['a'\] must be a function",
+        ),
+        ({"sampler": {}, "distribution": [0.5, 0.5]}, ValueError, "sampler is empty"),
         ({"fault": "no such"}, ValueError, "fault must be one of 'right'"),
-        ({"faults": ["siblings_one_law"]}, ValueError, "does not show with a draft model"),
+        ({"faults": ["siblings_one_distribution"]}, ValueError, "does not show with a draft model"),
         ({"seed": 2**40}, ValueError, "seed must be a whole number"),
     ],
 )

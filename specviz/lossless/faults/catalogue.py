@@ -10,14 +10,14 @@ from typing import Any
 from numpy.typing import NDArray
 
 from specviz.core.contract import Sampling
-from specviz.core.rule import VerifyFn
+from specviz.core.rules.rule import VerifyFn
 from specviz.lossless.faults import wrong_parts as parts
 from specviz.lossless.faults import wrong_rules as rules
 
 CORRECT = "a rejected token is replaced by a draw from norm(max(0, p - q))"
 BONUS = "after full acceptance the bonus token is drawn from p at the next position"
 ACCEPT = "a proposal x is kept if u q(x) < p(x), with p and q at its own position"
-USED = "q is the law that each proposal was really drawn from, given its earlier siblings"
+USED = "q is the distribution that each proposal was really drawn from, given its earlier siblings"
 EXISTS = "whether a sampled proposal is verified never depends on the proposal itself"
 FRESH = "every decision has a uniform of its own that nobody looked at before"
 SAME = "the same settings shape p and q, at every position"
@@ -59,7 +59,7 @@ class Fault:
     breaks: str
     drafter: str = "model"
     verify: VerifyFn | None = None
-    draws_from: parts.LawChange | None = None
+    draws_from: parts.DistributionChange | None = None
     reports: parts.DraftChange | None = None
     shares: str | None = None
     logits: Callable[[NDArray[Any], Sampling], NDArray[Any]] | None = None
@@ -97,14 +97,14 @@ FAULTS: dict[str, Fault] = {
         _rule("correction_from_the_draft", "the correction is a second draw from q", CORRECT,
               correction=rules.from_draft),
         # -- the bonus token
-        _rule("bonus_from_the_draft", "the bonus token is drawn from the draft's law", BONUS,
+        _rule("bonus_from_the_draft", "the bonus token is drawn from the draft's q", BONUS,
               bonus=rules.bonus_of_draft),
         _rule("bonus_one_early", "the bonus token is drawn from p one position early", BONUS,
               bonus=rules.bonus_one_early),
         # -- the comparison
         _rule("ratio_upside_down", "kept with min(1, q/p): target and draft are swapped", ACCEPT,
               chance=rules.swapped),
-        _rule("bare_threshold", "kept if u < p(x): the draft's law is forgotten", ACCEPT,
+        _rule("bare_threshold", "kept if u < p(x): the draft's distribution is forgotten", ACCEPT,
               chance=rules.bare_threshold),
         _rule("no_draw", "kept if p(x) >= q(x), without a draw", ACCEPT,
               chance=rules.target_likes_it_more),
@@ -119,14 +119,14 @@ FAULTS: dict[str, Fault] = {
               "block verification ends at the first failure, not after the last success",
               "block verification keeps up to the last position that passes",
               verify=rules.block_stops_at_first_failure),
-        # -- the law that is reported
+        # -- the distribution that is reported
         Fault("greedy_draft_soft_q", "the draft proposes its favourite but reports soft q", USED,
               draws_from=parts.sharpest),
         Fault("q_before_top_k", "proposals come from the top 2, q is taken before that cut", USED,
               draws_from=parts.top_two),
         Fault("q_before_temperature", "proposals are drawn colder than the q reported", USED,
               draws_from=parts.colder),
-        Fault("uniform_q", "the draft's law never reaches the verifier, which takes it as flat",
+        Fault("uniform_q", "q never reaches the verifier, which takes it as flat",
               USED, reports=parts.uniform_q),
         Fault("q_in_bfloat16", "q is rounded to bfloat16 after the proposals were drawn from it",
               USED, reports=parts.rounded_q),
@@ -141,8 +141,8 @@ FAULTS: dict[str, Fault] = {
               hidden="each candidate is on record once, as it was tried"),
         Fault("siblings_by_confidence", "candidates are tried by confidence, not as drawn", USED,
               drafter="siblings", reports=parts.siblings_by_confidence),
-        Fault("siblings_one_law", "later candidates are reported with the first one's law", USED,
-              drafter="siblings", reports=parts.siblings_one_law),
+        Fault("siblings_one_distribution", "later candidates report the first one's q", USED,
+              drafter="siblings", reports=parts.siblings_one_distribution),
         Fault("one_row_for_all", "the logits of one position are read for all", ACCEPT,
               logits=_first_row_for_all,
               hidden="the wrong rows are on record as the target's, and all follows from them"),

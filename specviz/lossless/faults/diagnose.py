@@ -11,7 +11,7 @@ import numpy as np
 from specviz.lossless.faults import catalogue
 
 if TYPE_CHECKING:
-    from specviz.core.trace import Trace
+    from specviz.core.trace.trace import Trace
 
 _RULE_OF = {
     "proposal": catalogue.USED,
@@ -59,9 +59,9 @@ class Diagnosis:
 def diagnose(trace: Trace) -> Diagnosis:
     """Return which rules of the algorithm a recorded run breaks.
 
-    It replays the record (:meth:`specviz.core.trace.Trace.check`) and names the rule behind each
-    contradiction. Whether a *sampler* is lossless is decided by tests on what it emits; this only
-    says where to look.
+    It replays the record (:meth:`specviz.core.trace.trace.Trace.check`) and names the rule behind
+    each contradiction. Whether a *sampler* is lossless is decided by tests on what it emits; this
+    only says where to look.
 
     Five of the planted faults leave a record in which everything follows, at any length:
     ``sure_proposals_only``, ``siblings_deduplicated``, ``one_row_for_all``,

@@ -1,4 +1,4 @@
-"""Every planted fault with what it does to the law, and how surely n texts show it."""
+"""Every planted fault with what it does to the distribution, and how surely n texts show it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from specviz.core.contract import FloatArray, Sampling
-from specviz.lossless.exact import Law, target_law, total_variation
+from specviz.lossless.exact.enumerate import Distribution, target_distribution, total_variation
 from specviz.lossless.faults.catalogue import FAULTS, Fault, get_fault
-from specviz.lossless.faults.run import faulty_law
-from specviz.lossless.power import power_against
-from specviz.lossless.tree import PrefixTree, grow
+from specviz.lossless.faults.run import faulty_distribution
+from specviz.lossless.statistics.power import power_against
+from specviz.lossless.statistics.prefix_tree import PrefixTree, grow
 
 SURE = 0.999
 """A fault of this power must be caught in at least 198 of 200 runs: fewer have probability .001."""
@@ -41,7 +41,8 @@ class FaultPower:
     length : int
         Tokens per text.
     tv : float
-        Total variation of the first ``length`` tokens' law from the target's, by enumeration.
+        Total variation of the first ``length`` tokens' distribution from the target's, by
+        enumeration.
     n : int
         Texts.
     table : str
@@ -154,7 +155,8 @@ def table(
     n : int
         How many texts are drawn.
     pair : TabularPair, optional
-        Target and draft as tables; by default three tokens, laws that depend on the last two.
+        Target and draft as tables; by default three tokens, distributions that depend on the last
+        two.
     prompt : sequence of int, optional
         What is continued.
     gamma : int
@@ -194,14 +196,16 @@ def table(
     chosen = [get_fault(name) for name in (FAULTS if names is None else names)]
     pair = example_pair() if pair is None else pair
     if not isinstance(pair.target, TabularModel):
-        raise ValueError("pair must have tables (sv.tabular): its faulty laws are enumerated")
+        raise ValueError(
+            "pair must have tables (sv.tabular): its faulty distributions are enumerated"
+        )
     ids = [1, 1, 1] if prompt is None else prompt
     bar = tqdm(chosen, desc="faults", unit="fault", delay=2, leave=False, disable=not progress)
     return FaultTable(tuple(_row(pair, ids, one, gamma, length, n, alpha) for one in bar))
 
 
 def example_pair() -> Any:
-    """Return the pair of :func:`table`: three tokens, laws that depend on the last two.
+    """Return the pair of :func:`table`: three tokens, distributions that depend on the last two.
 
     Examples
     --------
@@ -223,23 +227,23 @@ def texts_of(fault: Fault, length: int) -> int:
 def target_tree(
     pair: Any, prompt: Any, length: int, sampling: Sampling = NOTHING_CHANGED
 ) -> PrefixTree:
-    """Return the tree of a table's law under a temperature."""
+    """Return the tree of a table's distribution under a temperature."""
     ids = pair.encode(prompt).tolist()
 
-    def law(prefix: tuple[int, ...]) -> FloatArray:
-        p: FloatArray = pair.target.law([*ids, *prefix]) ** (1 / sampling.temperature)
+    def distribution(prefix: tuple[int, ...]) -> FloatArray:
+        p: FloatArray = pair.target.distribution([*ids, *prefix]) ** (1 / sampling.temperature)
         p /= p.sum()
         return p
 
-    return grow(law, pair.vocab_size, length, end_ids=pair.stop_ids)
+    return grow(distribution, pair.vocab_size, length, end_ids=pair.stop_ids)
 
 
 def _row(
     pair: Any, prompt: Any, fault: Fault, gamma: int, length: int, n: int, alpha: float
 ) -> FaultPower:
     length = texts_of(fault, length)
-    wrong = faulty_law(pair, prompt, fault, gamma=gamma, length=length)
-    exact = target_law(pair, prompt=prompt, length=length, sampling=fault.sampling)
+    wrong = faulty_distribution(pair, prompt, fault, gamma=gamma, length=length)
+    exact = target_distribution(pair, prompt=prompt, length=length, sampling=fault.sampling)
     tree = target_tree(pair, prompt, length, fault.sampling)
     impossible = sum(mass for text, mass in wrong.items() if exact.get(text, 0.0) == 0)
     name, dof, power = _best(tree, wrong, n, alpha, impossible)
@@ -251,7 +255,7 @@ def _row(
 
 
 def _best(
-    tree: PrefixTree, wrong: Law, n: int, alpha: float, impossible: float
+    tree: PrefixTree, wrong: Distribution, n: int, alpha: float, impossible: float
 ) -> tuple[str, int, float]:
     """Return the test with the most power, its degrees of freedom and its power."""
     seen = 1 - (1 - min(1.0, impossible)) ** n
@@ -262,7 +266,7 @@ def _best(
     return strongest.name, strongest.dof, strongest.power
 
 
-def _needed(tree: PrefixTree, wrong: Law, alpha: float, impossible: float) -> int | None:
+def _needed(tree: PrefixTree, wrong: Distribution, alpha: float, impossible: float) -> int | None:
     """Return about the smallest n of power :data:`SURE`, to 3%."""
     n = 32.0
     while _best(tree, wrong, ceil(n), alpha, impossible)[2] < SURE:

@@ -1,4 +1,4 @@
-"""Run the shipped loop with one part broken; enumerate what law comes out of it."""
+"""Run the shipped loop with one part broken; enumerate what distribution comes out of it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from specviz.core.checks import checked_tables, whole
 from specviz.core.contract import Drafter, Sampling, Target
 from specviz.core.draws import Draws, Sampler
 from specviz.core.rules import RULES, Rule
-from specviz.core.trace import Trace
-from specviz.lossless.checking import checked_tables, whole
-from specviz.lossless.exact import Law, outcomes, target_law, total_variation
+from specviz.core.trace.trace import Trace
+from specviz.lossless.exact.enumerate import (
+    Distribution,
+    outcomes,
+    target_distribution,
+    total_variation,
+)
+from specviz.lossless.exact.enumeration_size import MOST, ways_of
 from specviz.lossless.faults.catalogue import Fault, get_fault
 from specviz.lossless.faults.wrong_parts import SharedUniforms, WrongDrafter, WrongTarget
-from specviz.lossless.ways import MOST, ways_of
 
 
 def broken_rule(fault: Fault) -> Rule:
@@ -93,10 +98,10 @@ def run_with_fault(
         With ``meta["fault"]`` set and ``meta["lossless"]`` False.
     """
     from specviz.api.provenance import provenance
+    from specviz.decoding.hf.target import open_session
     from specviz.decoding.loop import rounds
     from specviz.decoding.record import record
     from specviz.decoding.stopping import Stopping
-    from specviz.decoding.target import open_session
 
     fault = get_fault(fault)
     sampling = sampling or fault.sampling
@@ -125,11 +130,11 @@ def run_with_fault(
     return trace
 
 
-def faulty_law(
+def faulty_distribution(
     pair: Any, prompt: Any, fault: str | Fault, *, gamma: int = 2, length: int = 3,
     sampling: Sampling | None = None,
-) -> Law:  # fmt: skip
-    """Return the exact law of the first ``length`` tokens with a planted fault.
+) -> Distribution:  # fmt: skip
+    """Return the exact distribution of the first ``length`` tokens with a planted fault.
 
     For small vocabularies. The decoder runs on past them, so that its last round is not cut short.
 
@@ -137,13 +142,13 @@ def faulty_law(
     --------
     >>> from specviz.core.tabular import TabularModel, TabularPair
     >>> pair = TabularPair(TabularModel([0.5, 0.5]), TabularModel([0.9, 0.1]))
-    >>> law = faulty_law(pair, [0], "always_accept", gamma=1, length=1)
-    >>> {text: round(mass, 12) for text, mass in sorted(law.items())}
+    >>> distribution = faulty_distribution(pair, [0], "always_accept", gamma=1, length=1)
+    >>> {text: round(mass, 12) for text, mass in sorted(distribution.items())}
     {(0,): 0.9, (1,): 0.1}
     """
+    from specviz.decoding.hf.target import open_session
     from specviz.decoding.loop import rounds
     from specviz.decoding.stopping import Stopping
-    from specviz.decoding.target import open_session
 
     checked_tables(pair)
     whole("length", length, 1)
@@ -153,8 +158,8 @@ def faulty_law(
     ids = pair.encode(prompt)
     rule, drafter = broken_rule(fault), broken_drafter(fault, gamma)
 
-    def after(text: tuple[int, ...], rounds_wanted: int) -> Law:
-        """Return the law of what up to ``rounds_wanted`` rounds add to a text."""
+    def after(text: tuple[int, ...], rounds_wanted: int) -> Distribution:
+        """Return the distribution of what up to ``rounds_wanted`` rounds add to a text."""
         start = np.append(ids, text).astype(np.int64)
         room = length + gamma - len(text)
 
@@ -182,15 +187,15 @@ def faulty_law(
                 f"for its draws to fall, more than the {MOST:,} that can be run one by one: take "
                 f"a smaller length, gamma or table"
             )
-        law: Law = {}
+        distribution: Distribution = {}
         for weight, new in outcomes(program):
-            law[new] = law.get(new, 0.0) + weight
-        return law
+            distribution[new] = distribution.get(new, 0.0) + weight
+        return distribution
 
     # Where nothing but the text goes from one round to the next, rounds are enumerated one by one.
     remembers = fault.keeps_rejected or fault.shares in ("run", "node")
-    law: Law = {}
-    unfinished: Law = {(): 1.0}
+    distribution: Distribution = {}
+    unfinished: Distribution = {(): 1.0}
     bar = tqdm(desc="enumerating", unit="text", delay=2, leave=False)
     while unfinished:
         text = min(unfinished, key=len)  # shorter ones first: all ways to a text come together
@@ -199,19 +204,24 @@ def faulty_law(
         for new, weight in after(text, length if remembers else 1).items():
             longer = text + new
             done = len(longer) >= length or (longer and longer[-1] in pair.stop_ids)
-            into, key = (law, longer[:length]) if done else (unfinished, longer)
+            into, key = (distribution, longer[:length]) if done else (unfinished, longer)
             into[key] = into.get(key, 0.0) + mass * weight
     bar.close()
-    return law
+    return distribution
 
 
 def expected_tv(
     pair: Any, prompt: Any, fault: str | Fault, *, gamma: int = 2, length: int = 3,
     sampling: Sampling | None = None,
 ) -> float:  # fmt: skip
-    """Return the total variation distance of a faulty law from the target's, by enumeration."""
+    """Return the total variation distance of a faulty distribution from the target's.
+
+    By enumeration.
+    """
     checked_tables(pair)
     fault = get_fault(fault)
     settings = sampling or fault.sampling
-    wrong = faulty_law(pair, prompt, fault, gamma=gamma, length=length, sampling=settings)
-    return total_variation(wrong, target_law(pair, prompt=prompt, length=length, sampling=settings))
+    wrong = faulty_distribution(pair, prompt, fault, gamma=gamma, length=length, sampling=settings)
+    return total_variation(
+        wrong, target_distribution(pair, prompt=prompt, length=length, sampling=settings)
+    )

@@ -11,14 +11,17 @@ from numpy.typing import NDArray
 from specviz.core.contract import Context, Draft, Drafter, FloatArray, IntArray, Target
 from specviz.core.draws import Draws, Event, Purpose
 
-LawChange = Callable[[FloatArray], FloatArray]
+DistributionChange = Callable[[FloatArray], FloatArray]
 DraftChange = Callable[[Draft, int], Draft]
 
 
 class DrawsOtherwise:
-    """Draft draws from a changed law, while the drafter goes on reporting the unchanged one."""
+    """Draft draws from a changed distribution.
 
-    def __init__(self, inner: Draws, change: LawChange) -> None:
+    While the drafter goes on reporting the unchanged one.
+    """
+
+    def __init__(self, inner: Draws, change: DistributionChange) -> None:
         self._inner, self._change = inner, change
 
     @property
@@ -34,34 +37,34 @@ class DrawsOtherwise:
         """Pass on."""
         return self._inner.accept(probability, position, node)
 
-    def race(self, law: Any, position: int, node: int = -1) -> int:
+    def race(self, distribution: Any, position: int, node: int = -1) -> int:
         """Pass on."""
-        return self._inner.race(law, position, node)
+        return self._inner.race(distribution, position, node)
 
     def categorical(
-        self, law: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
+        self, distribution: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
     ) -> int:
-        """Draw from the changed law where the draft asks."""
+        """Draw from the changed distribution where the draft asks."""
         if purpose is Purpose.DRAFT:
-            law = self._change(np.asarray(law))
-        return self._inner.categorical(law, position, node, purpose)
+            distribution = self._change(np.asarray(distribution))
+        return self._inner.categorical(distribution, position, node, purpose)
 
 
 class WrongDrafter:
-    """A drafter that draws from another law than it reports, or reports another draft.
+    """A drafter that draws from another distribution than it reports, or reports another draft.
 
     Parameters
     ----------
     inner : Drafter
         The right one.
     draws_from : callable, optional
-        Law → the law that proposals are really drawn from.
+        Distribution → the distribution that proposals are really drawn from.
     reports : callable, optional
         (draft, vocab_size) → the draft that is handed on.
     """
 
     def __init__(
-        self, inner: Drafter, draws_from: LawChange | None, reports: DraftChange | None
+        self, inner: Drafter, draws_from: DistributionChange | None, reports: DraftChange | None
     ) -> None:
         self._inner, self._draws_from, self._reports = inner, draws_from, reports
         self.name = inner.name
@@ -98,25 +101,25 @@ class WrongDrafter:
         return self._inner.settings()
 
 
-def sharpest(law: FloatArray) -> FloatArray:
+def sharpest(distribution: FloatArray) -> FloatArray:
     """Return all mass on the most likely token."""
-    out = np.zeros_like(law)
-    out[int(law.argmax())] = 1.0
+    out = np.zeros_like(distribution)
+    out[int(distribution.argmax())] = 1.0
     return out
 
 
-def top_two(law: FloatArray) -> FloatArray:
+def top_two(distribution: FloatArray) -> FloatArray:
     """Return the two most likely tokens, renormalised."""
-    out: FloatArray = np.zeros_like(law)
-    best = np.argsort(-law, kind="stable")[:2]
-    out[best] = law[best]
+    out: FloatArray = np.zeros_like(distribution)
+    best = np.argsort(-distribution, kind="stable")[:2]
+    out[best] = distribution[best]
     out /= out.sum()
     return out
 
 
-def colder(law: FloatArray) -> FloatArray:
-    """Return the law at half its temperature."""
-    out: FloatArray = law**2
+def colder(distribution: FloatArray) -> FloatArray:
+    """Return the distribution at half its temperature."""
+    out: FloatArray = distribution**2
     out /= out.sum()
     return out
 
@@ -124,7 +127,7 @@ def colder(law: FloatArray) -> FloatArray:
 def drop_unsure(draft: Draft, vocab_size: int, floor: float = 0.5) -> Draft:
     """Drop a sampled proposal, and what follows it, because of its own low confidence."""
     for i, x in enumerate(draft.tokens.tolist()):
-        if draft.law(i, vocab_size)[x] < floor:
+        if draft.distribution(i, vocab_size)[x] < floor:
             return _first(draft, i)
     return draft
 
@@ -134,9 +137,9 @@ def _first(draft: Draft, n: int) -> Draft:
 
 
 def uniform_q(draft: Draft, vocab_size: int) -> Draft:
-    """Report a uniform q, whatever the law was."""
-    laws = np.full((len(draft), vocab_size), 1 / vocab_size)
-    return Draft.chain(draft.tokens.tolist(), laws, vocab_size)
+    """Report a uniform q, whatever the distribution was."""
+    distributions = np.full((len(draft), vocab_size), 1 / vocab_size)
+    return Draft.chain(draft.tokens.tolist(), distributions, vocab_size)
 
 
 def rounded_q(draft: Draft, vocab_size: int) -> Draft:
@@ -149,9 +152,9 @@ def rounded_q(draft: Draft, vocab_size: int) -> Draft:
 
 def softened_one_hot(draft: Draft, vocab_size: int) -> Draft:
     """Report a soft q for deterministic choices: half on the token, half spread over all."""
-    laws = np.full((len(draft), vocab_size), 0.5 / vocab_size)
-    laws[np.arange(len(draft)), draft.tokens] += 0.5
-    return Draft.chain(draft.tokens.tolist(), laws, vocab_size)
+    distributions = np.full((len(draft), vocab_size), 0.5 / vocab_size)
+    distributions[np.arange(len(draft)), draft.tokens] += 0.5
+    return Draft.chain(draft.tokens.tolist(), distributions, vocab_size)
 
 
 def siblings_deduplicated(draft: Draft, vocab_size: int) -> Draft:
@@ -168,8 +171,11 @@ def siblings_by_confidence(draft: Draft, vocab_size: int) -> Draft:
     return _picked(draft, order)
 
 
-def siblings_one_law(draft: Draft, vocab_size: int) -> Draft:
-    """Report the first sibling's law for all, though later ones were drawn without its token."""
+def siblings_one_distribution(draft: Draft, vocab_size: int) -> Draft:
+    """Report the first sibling's distribution for all.
+
+    Though later ones were drawn without its token.
+    """
     return Draft(draft.tokens, draft.parent, draft.q, np.zeros_like(draft.q_row))
 
 
@@ -217,14 +223,14 @@ class SharedUniforms:
         return accepted
 
     def categorical(
-        self, law: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
+        self, distribution: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
     ) -> int:
         """Pass on."""
-        return self._inner.categorical(law, position, node, purpose)
+        return self._inner.categorical(distribution, position, node, purpose)
 
-    def race(self, law: Any, position: int, node: int = -1) -> int:
+    def race(self, distribution: Any, position: int, node: int = -1) -> int:
         """Pass on."""
-        return self._inner.race(law, position, node)
+        return self._inner.race(distribution, position, node)
 
 
 class WrongTarget:

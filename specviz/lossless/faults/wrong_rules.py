@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from specviz.core.block import block_acceptance, prefix_shares, scaled_residual
 from specviz.core.contract import Draft, FloatArray
 from specviz.core.draws import Draws
-from specviz.core.rule import Verdict, ratio, residual
+from specviz.core.rules.block import block_acceptance, prefix_shares, scaled_residual
+from specviz.core.rules.rule import Verdict, ratio, residual
 
-Law = FloatArray
-Chance = Callable[[Law, Law, int], float]
-Correction = Callable[[Law, Law, int], Law]
+Distribution = FloatArray
+Chance = Callable[[Distribution, Distribution, int], float]
+Correction = Callable[[Distribution, Distribution, int], Distribution]
 
 
 def chain(
@@ -25,28 +25,28 @@ def chain(
     *,
     chance: Chance = ratio,
     correction: Correction = lambda p, q, x: residual(p, q),
-    bonus: Callable[[Draft, Any], Law] = lambda draft, p: p[len(draft)],
+    bonus: Callable[[Draft, Any], Distribution] = lambda draft, p: p[len(draft)],
     judged_by: Callable[[int], int] = lambda i: i,
 ) -> Verdict:
     """Judge a chain; with nothing changed this is ``rejection``."""
     n = len(draft)
     for i, x in enumerate(draft.tokens.tolist()):
-        law, q = p[min(judged_by(i), n)], draft.law(i, len(p[0]))
-        if not draws.accept(chance(law, q, x), start + i, i):
-            law = correction(law, q, x)
-            return Verdict(list(range(i)), draws.categorical(law, start + i), law)
-    law = bonus(draft, p)
-    return Verdict(list(range(n)), draws.categorical(law, start + n), law)
+        distribution, q = p[min(judged_by(i), n)], draft.distribution(i, len(p[0]))
+        if not draws.accept(chance(distribution, q, x), start + i, i):
+            distribution = correction(distribution, q, x)
+            return Verdict(list(range(i)), draws.categorical(distribution, start + i), distribution)
+    distribution = bonus(draft, p)
+    return Verdict(list(range(n)), draws.categorical(distribution, start + n), distribution)
 
 
-def absolute_difference(p: Law, q: Law, x: int) -> Law:
+def absolute_difference(p: Distribution, q: Distribution, x: int) -> Distribution:
     """Return norm(|p - q|): forgets that the residual is cut at 0."""
     left = np.abs(p - q)
     mass = left.sum()
     return left / mass if mass > 0 else p
 
 
-def without_token(p: Law, q: Law, x: int) -> Law:
+def without_token(p: Distribution, q: Distribution, x: int) -> Distribution:
     """Return p without the rejected token, renormalised."""
     left = p.copy()
     left[x] = 0.0
@@ -54,40 +54,40 @@ def without_token(p: Law, q: Law, x: int) -> Law:
     return left / mass if mass > 0 else p
 
 
-def from_draft(p: Law, q: Law, x: int) -> Law:
+def from_draft(p: Distribution, q: Distribution, x: int) -> Distribution:
     """Return q: a second try of the draft in place of the correction."""
     return q
 
 
-def swapped(p: Law, q: Law, x: int) -> float:
+def swapped(p: Distribution, q: Distribution, x: int) -> float:
     """Return min(1, q / p): the ratio upside down."""
     return min(1.0, float(q[x]) / float(p[x])) if p[x] > 0 else 1.0
 
 
-def bare_threshold(p: Law, q: Law, x: int) -> float:
+def bare_threshold(p: Distribution, q: Distribution, x: int) -> float:
     """Return p(x): u is compared with p alone, q is forgotten."""
     return float(p[x])
 
 
-def target_likes_it_more(p: Law, q: Law, x: int) -> float:
+def target_likes_it_more(p: Distribution, q: Distribution, x: int) -> float:
     """Return 1 if p(x) >= q(x), else 0: no draw at all."""
     return float(p[x] >= q[x])
 
 
-def always(p: Law, q: Law, x: int) -> float:
+def always(p: Distribution, q: Distribution, x: int) -> float:
     """Return 1: the draft is believed."""
     return 1.0
 
 
-def bonus_of_draft(draft: Draft, p: Any) -> Law:
-    """Return the draft's last law in place of p after the last proposal."""
-    return draft.law(len(draft) - 1, len(p[0])) if len(draft) else p[0]
+def bonus_of_draft(draft: Draft, p: Any) -> Distribution:
+    """Return the draft's last distribution in place of p after the last proposal."""
+    return draft.distribution(len(draft) - 1, len(p[0])) if len(draft) else p[0]
 
 
-def bonus_one_early(draft: Draft, p: Any) -> Law:
+def bonus_one_early(draft: Draft, p: Any) -> Distribution:
     """Return p *at* the last proposal in place of p *after* it."""
-    law: Law = p[max(0, len(draft) - 1)]
-    return law
+    distribution: Distribution = p[max(0, len(draft) - 1)]
+    return distribution
 
 
 def first_token_unverified(draft: Draft, p: Any, draws: Draws, start: int) -> Verdict:
@@ -101,7 +101,7 @@ def first_token_unverified(draft: Draft, p: Any, draws: Draws, start: int) -> Ve
 def _first_free(draft: Draft) -> Chance:
     judged: list[int] = []
 
-    def chance(p: Law, q: Law, x: int) -> float:
+    def chance(p: Distribution, q: Distribution, x: int) -> float:
         judged.append(x)
         return 1.0 if len(judged) == 1 else ratio(p, q, x)
 
@@ -115,7 +115,9 @@ def block_stops_at_first_failure(draft: Draft, p: Any, draws: Draws, start: int)
         if not draws.accept(float(passing), start + i, i):
             break
         kept = i + 1
-    law = p[kept]
+    distribution = p[kept]
     if kept < len(draft):
-        law = scaled_residual(prefix_shares(draft, p)[kept], law, draft.law(kept, len(law)))
-    return Verdict(list(range(kept)), draws.categorical(law, start + kept), law)
+        distribution = scaled_residual(
+            prefix_shares(draft, p)[kept], distribution, draft.distribution(kept, len(distribution))
+        )
+    return Verdict(list(range(kept)), draws.categorical(distribution, start + kept), distribution)

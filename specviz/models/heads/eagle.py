@@ -2,9 +2,9 @@
 
 At position t it reads the target's features there (the outputs of several layers, as in EAGLE-3)
 and the embedding of the token that *follows*, x[t + 1]; its output leads, through its norm and
-the target's own output head, to the law of x[t + 2]. Beyond the text there are no features: its
-own normalised output takes their place, and so it drafts on its own. Both inputs are normalised:
-a raw feature would drown the embedding.
+the target's own output head, to the distribution of x[t + 2]. Beyond the text there are no
+features: its own normalised output takes their place, and so it drafts on its own. Both inputs are
+normalised: a raw feature would drown the embedding.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ To make the family from nothing (two CPU cores, about two hours; add ``--workers
        python -m specviz.models.training target --corpus CORPUS --run RUN \
            --cooldown 500 --workers 2
 
-4. **Draft.** One layer, distilled on the target's laws over corpus text and over text that the
+4. **Draft.** One layer, distilled on the target's distributions over corpus text and over text
+that the
    target writes::
 
        python -m specviz.models.training draft --corpus CORPUS --target-run RUN --run DRAFT \

@@ -1,4 +1,6 @@
-"""Drafts of the same size that were *not* distilled: what similar data and the target's laws buy.
+"""Drafts of the same size that were *not* distilled.
+
+What similar data and the target's distributions buy.
 
 ``text-only`` reads the same corpus as the target, and nothing of the target; ``prose-only`` has
 only ever read novels. Beside the distilled draft they show what "trained on similar data" and

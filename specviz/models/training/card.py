@@ -85,7 +85,8 @@ def _protocol(measured: dict[str, Any]) -> str:
     return (
         f"Held-out windows of {p['context']} tokens ({counts}), float32, temperature 1. "
         "Loss in nats per token. alpha = mean over positions of sum(min(p, q)), p the target's "
-        f"and q the draft's law. *Written*: alpha on text the target samples itself after the "
+        f"and q the draft's distribution. *Written*: alpha on text the target samples itself "
+        f"after the "
         f"first {p['written_prompt']} tokens of held-out documents, to {p['written_length']} "
         "tokens. *Top-1*: how often both favour the same token."
     )
@@ -127,7 +128,8 @@ def target_card(measured: dict[str, Any]) -> str:
         f"{facts['step'] - stable:,} of cooldown; {lengths}), "
         f"{facts['seconds'] / 60:.0f} minutes on two shared "
         "CPU cores; Muon and AdamW, bfloat16. Besides the next-token loss, exits after "
-        "layer 4 and after layers 2, 6, 8 and 12 in turn learn the final law with small weights.",
+        "layer 4 and after layers 2, 6, 8 and 12 in turn learn the final distribution with small "
+        "weights.",
         "",
         "## Measured",
         "",
@@ -169,7 +171,7 @@ def draft_card(measured: dict[str, Any]) -> str:
         "## Training",
         "",
         f"{facts['step']:,} steps of {facts['rows']} windows of {facts['context']} tokens on "
-        "KL(p || q) over the target's full laws, on two kinds of text: "
+        "KL(p || q) over the target's full distributions, on two kinds of text: "
         f"{facts['corpus_windows']:,} windows of the corpus and {facts['written_windows']:,} "
         "that the target sampled. It started from the target's embedding, final norm and first "
         "layer.",

@@ -1,10 +1,10 @@
-"""Distil the draft: one layer that learns the target's laws, not only the text.
+"""Distil the draft: one layer that learns the target's distributions, not only the text.
 
 1. *Windows*: half of them corpus text, half text that the target wrote itself at temperature 1
    from the first tokens of training documents, because that is what a draft is asked about.
 2. *Features*: the target's last hidden state at every position, in float16 on disk (256 numbers
-   stand for a law over 2,048 tokens).
-3. *Training*: forward KL(p || q) over the full law. The draft starts from the target's
+   stand for a distribution over 2,048 tokens).
+3. *Training*: forward KL(p || q) over the full distribution. The draft starts from the target's
    embedding, final norm and first layer.
 
 Each stage's result stays in the run folder; a call continues with the first one missing.

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from specviz.models.heads.config import EagleConfig, fingerprint
 from specviz.models.heads.eagle import EagleHead, rotation
-from specviz.models.training.head_loop import Loss, divergence, log_laws
+from specviz.models.training.head_loop import Loss, divergence, log_distributions
 from specviz.models.training.measure import overlap
 
 DECAY = 0.9
@@ -161,8 +161,8 @@ def roll_out(
     embedding
         The target's.
     steps
-        Output j at position t leads to the law of x[t + 2] as a draft of depth j + 1 has it; it
-        means something from t = j on.
+        Output j at position t leads to the distribution of x[t + 2] as a draft of depth j + 1 has
+        it; it means something from t = j on.
     """
     time, config = following.shape[1], head.config
     positions = torch.arange(time, device=following.device)
@@ -199,7 +199,7 @@ def eagle_loss(head: EagleHead, model: Any, *, steps: int) -> Loss:
 
     def loss(ids: Tensor, features: Tensor) -> Tensor:
         with torch.no_grad():
-            log_p = log_laws(features[:, :, -1], out)  # of x[t + 1] at t
+            log_p = log_distributions(features[:, :, -1], out)  # of x[t + 1] at t
         total = torch.zeros((), device=ids.device)
         weights = [DECAY**j for j in range(steps)]
         for j, output in enumerate(roll_out(head, features, ids[:, 1:], embedding, steps)):
@@ -221,7 +221,7 @@ def measure_eagle(
     before it were right. The first ``skip`` positions, with little context, are left out.
     """
     embedding, out = model.get_input_embeddings(), model.get_output_embeddings()
-    p = log_laws(features[:, :, -1], out).exp()
+    p = log_distributions(features[:, :, -1], out).exp()
     result: dict[str, list[float]] = {"alpha": [], "top1": []}
     for j, output in enumerate(roll_out(head, features, ids[:, 1:], embedding, depth)):
         q = head.logits(output[:, skip + j : -1], out).float().softmax(-1)

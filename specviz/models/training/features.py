@@ -3,7 +3,7 @@
 The target runs over each window once; what its heads need of it is kept in float16, in numbered
 parts, so that an interrupted pass goes on with the first part that is missing. Layer k of L is
 the output of decoder layer k, for k < L divided by its root mean square; layer L is what the
-target's own output head reads, so that the target's laws can be recomputed from it.
+target's own output head reads, so that the target's distributions can be recomputed from it.
 """
 
 from __future__ import annotations

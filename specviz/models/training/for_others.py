@@ -2,8 +2,8 @@
 
 :func:`train_heads` is what ``specviz train heads`` calls: a target, a text file, and a folder for
 the results. The target runs over windows of the text and over text it writes itself; everything
-is then trained on its laws. What is done is kept in ``OUT/.training``, so that an interrupted call
-goes on when it is repeated.
+is then trained on its distributions. What is done is kept in ``OUT/.training``, so that an
+interrupted call goes on when it is repeated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 from transformers import DynamicCache
 
-from specviz.decoding.cache import cache_argument
+from specviz.decoding.hf.cache import cache_argument
 from specviz.models.heads import save_heads
 from specviz.models.load import load
 from specviz.models.pair import Pair
@@ -245,8 +245,8 @@ def write_text(
         state: dict[str, Any] = {cache_argument(model) or "cache": DynamicCache()}
         while ids.shape[1] < length:
             out = model(fed, use_cache=True, **state)
-            law = out.logits[:, -1].float().softmax(-1)
-            fed = torch.multinomial(law, 1, generator=generator)
+            distribution = out.logits[:, -1].float().softmax(-1)
+            fed = torch.multinomial(distribution, 1, generator=generator)
             ids = torch.cat([ids, fed], dim=1)
             bar.update()
         done.append(ids.cpu().numpy())

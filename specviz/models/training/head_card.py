@@ -65,7 +65,8 @@ def head_card(
         "## Training",
         "",
         f"{text} {facts['windows']:,} windows, read in pieces of {facts['context']} tokens, "
-        f"{facts['step']:,} steps of {facts['rows']} pieces, KL from the target's full laws, "
+        f"{facts['step']:,} steps of {facts['rows']} pieces, KL from the target's full "
+        f"distributions, "
         f"{facts['seconds'] / 60:.0f} minutes.{_before(facts)}",
         "",
         "## Measured",
@@ -108,7 +109,8 @@ def _words(config: HeadConfig) -> str:
 def _convention(config: HeadConfig) -> str:
     alpha = (
         "Held-out text the heads never saw, float32, temperature 1. alpha = mean over positions "
-        "of sum(min(p, q)), p the target's law and q the draft's; top-1: both favour the same "
+        "of sum(min(p, q)), p the target's distribution and q the draft's; top-1: both favour the "
+        "same "
         "token. "
     )
     if isinstance(config, EagleConfig):

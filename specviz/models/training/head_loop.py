@@ -168,8 +168,11 @@ def logits_of(state: Tensor, head: Any) -> Tensor:
     return logits
 
 
-def log_laws(state: Tensor, head: Any) -> Tensor:
-    """Return float32 log laws ``(..., vocab)`` that the target's output head gives to a state."""
+def log_distributions(state: Tensor, head: Any) -> Tensor:
+    """Return float32 log distributions ``(....
+
+    Vocab)`` that the target's output head gives to a state.
+    """
     return logits_of(state, head).float().log_softmax(-1)
 
 
@@ -182,7 +185,7 @@ class Divergence(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, log_p: Tensor) -> Tensor:
-        """Return a scalar from draft logits and target log laws, ``(..., vocab)`` each."""
+        """Return a scalar from draft logits and target log distributions, ``(..., vocab)`` each."""
         q = logits.float()
         log_mass = q.logsumexp(-1, keepdim=True)
         p = log_p.exp()
@@ -199,6 +202,9 @@ class Divergence(torch.autograd.Function):
 
 
 def divergence(log_p: Tensor, logits: Tensor) -> Tensor:
-    """Return the mean KL(p || q) in nats; target log laws and draft logits ``(..., vocab)``."""
+    """Return the mean KL(p || q) in nats; target log distributions and draft logits ``(....
+
+    Vocab)``.
+    """
     value: Tensor = Divergence.apply(logits, log_p)
     return value

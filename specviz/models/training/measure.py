@@ -56,7 +56,7 @@ def gate(target: Table, draft: Table) -> Table:
 
 
 def overlap(p: Tensor, q: Tensor) -> Tensor:
-    """Return sum(min(p, q)) per position for laws ``(..., vocab)``."""
+    """Return sum(min(p, q)) per position for distributions ``(..., vocab)``."""
     return torch.minimum(p, q).sum(-1)
 
 
@@ -82,9 +82,9 @@ def compare(target: LlamaForCausalLM, draft: LlamaForCausalLM, windows: Tensor) 
         add("top1", (favourite == q.argmax(-1)).float())
         for k in exits:
             state = target.model.norm(out.hidden_states[k])
-            law = target.lm_head(state).softmax(-1)
-            add(f"exit_{k}", overlap(p, law))
-            add(f"exit_{k}_top1", (favourite == law.argmax(-1)).float())
+            distribution = target.lm_head(state).softmax(-1)
+            add(f"exit_{k}", overlap(p, distribution))
+            add(f"exit_{k}_top1", (favourite == distribution.argmax(-1)).float())
     return {name: round(total / len(windows), 4) for name, total in totals.items()}
 
 

@@ -1,7 +1,8 @@
-"""Train Medusa heads on the target's laws, and measure each head.
+"""Train Medusa heads on the target's distributions, and measure each head.
 
-Head i at position t learns the target's law of x[t + 1 + i] given the text up to x[t + i]: the
-text in between is drawn from about that law, so on average the head learns the right marginal.
+Head i at position t learns the target's distribution of x[t + 1 + i] given the text up to x[t +
+i]: the text in between is drawn from about that distribution, so on average the head learns the
+right marginal.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from specviz.models.heads.config import MedusaConfig, fingerprint
 from specviz.models.heads.medusa import MedusaHeads
-from specviz.models.training.head_loop import Loss, divergence, log_laws, logits_of
+from specviz.models.training.head_loop import Loss, divergence, log_distributions, logits_of
 from specviz.models.training.measure import overlap
 
 DECAY = 0.8
@@ -43,7 +44,7 @@ def medusa_loss(heads: MedusaHeads, model: Any) -> Loss:
 
     def loss(ids: Tensor, features: Tensor) -> Tensor:
         with torch.no_grad():
-            log_p = log_laws(features[:, :, -1], out)  # of x[t + 1] at t
+            log_p = log_distributions(features[:, :, -1], out)  # of x[t + 1] at t
         states = heads(features)  # (batch, time, heads, hidden)
         total = torch.zeros((), device=ids.device)
         weights = [DECAY**i for i in range(heads.config.heads)]
@@ -65,11 +66,11 @@ def measure_medusa(
     deterministic proposal of it is accepted. The first ``skip`` positions are left out.
     """
     out = model.get_output_embeddings()
-    p = log_laws(features[:, :, -1], out).exp()
+    p = log_distributions(features[:, :, -1], out).exp()
     states = heads(features)
     result: dict[str, list[Any]] = {"alpha": [], "top1": [], "top5": [], "ranks": []}
     for i in range(1, heads.config.heads + 1):
-        q = log_laws(states[:, skip:-i, i - 1], out).exp()
+        q = log_distributions(states[:, skip:-i, i - 1], out).exp()
         here = p[:, skip + i :]
         best = q.topk(min(RANKS, q.shape[-1]), -1).indices
         hit = best == here.argmax(-1, keepdim=True)

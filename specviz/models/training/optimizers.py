@@ -24,7 +24,7 @@ def warmup_stable_decay(
 
     It rises linearly over ``warmup`` steps, stays at 1, and, once a cooldown has been asked for
     at ``decay_start``, falls as 1 - sqrt(progress) to nearly 0 (Hägele et al. 2024, "Scaling
-    laws and compute-optimal training beyond fixed training durations"): nobody has to know
+    distributions and compute-optimal training beyond fixed training durations"): nobody has to know
     in advance when training ends.
 
     Examples

@@ -1,4 +1,4 @@
-"""A one-layer draft for any Llama-like target, distilled on the target's laws."""
+"""A one-layer draft for any Llama-like target, distilled on the target's distributions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from specviz.models.model import Model
 from specviz.models.pair import Pair
 from specviz.models.training.export import replace_directory
 from specviz.models.training.features import Features
-from specviz.models.training.head_loop import HeadPlan, divergence, fit, log_laws
+from specviz.models.training.head_loop import HeadPlan, divergence, fit, log_distributions
 from specviz.models.training.measure import overlap
 
 PARTS = ("embed_tokens", "layers", "norm")
@@ -60,7 +60,7 @@ def train_draft(
 
     def loss(ids: Tensor, features: Tensor) -> Tensor:
         with torch.no_grad():
-            log_p = log_laws(features[:, :, -1], out)
+            log_p = log_distributions(features[:, :, -1], out)
         return divergence(log_p, draft(ids[:, :-1], use_cache=False).logits)
 
     return draft, fit(draft, loss, data, path, plan)
@@ -90,10 +90,10 @@ def write_draft(
         f"# Draft for {pair.target.name}", "",
         f"One layer, {sum(p.numel() for p in draft.parameters()):,} parameters, distilled from "
         f"`{pair.target.name}` for speculative decoding: {origin} {facts['step']:,} steps of "
-        f"{facts['rows']} rows of {facts['context']} tokens, KL from the target's full laws.", "",
+        f"{facts['rows']} rows of {facts['context']} tokens, KL from the full target p.", "",
         "| text | alpha at temperature 1 | top-1 |", "|---|---|---|",
         *(f"| {name} | {row['alpha']:.3f} | {row['top1']:.3f} |" for name, row in rows.items()),
-        "", "alpha = mean over positions of sum(min(p, q)), p the target's law, q the draft's.", "",
+        "", "alpha = mean over positions of sum(min(p, q)), target p, draft q.", "",
     ]  # fmt: skip
     place = folder / "draft"
     with tempfile.TemporaryDirectory(dir=folder) as scratch:

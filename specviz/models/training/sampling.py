@@ -43,7 +43,7 @@ def continue_texts(
     generator
         The only source of randomness.
     dtype
-        Of the matrix products; laws are drawn from in float32.
+        Of the matrix products; distributions are drawn from in float32.
 
     Returns
     -------
@@ -84,6 +84,6 @@ def continue_texts(
             x = x + F.linear(F.silu(F.linear(h, wg)) * F.linear(h, wu), wd)
         if t + 1 < given:
             continue
-        law = read_out(x, norm, embedding, eps).softmax(-1)
-        ids[:, t + 1] = torch.multinomial(law, 1, generator=generator)[:, 0]
+        distribution = read_out(x, norm, embedding, eps).softmax(-1)
+        ids[:, t + 1] = torch.multinomial(distribution, 1, generator=generator)[:, 0]
     return ids

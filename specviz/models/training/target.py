@@ -6,9 +6,9 @@ leaves it alone, so that training can go on from it another day.
 
 **Early exits.** After layer 4, and after one of layers 8, 2, 12 and 6 in turn, the stream is
 read out through the shared final norm and head, and the divergence KL(p || q_exit) from the
-final law p (taken as a constant) is added with a small weight. Drafting with an exit is accepted
-with sum(min(p, q_exit)), so agreement with p, rather than with the text, is what an exit needs.
-To keep this cheap, exits are scored on a half and on a quarter of the positions.
+final distribution p (taken as a constant) is added with a small weight. Drafting with an exit is
+accepted with sum(min(p, q_exit)), so agreement with p, rather than with the text, is what an exit
+needs. To keep this cheap, exits are scored on a half and on a quarter of the positions.
 """
 
 from __future__ import annotations
@@ -94,7 +94,9 @@ class Plan:
 def losses(
     final: Tensor, fixed: Tensor, rotating: Tensor, norm: Tensor, head: Tensor, labels: Tensor
 ) -> Tensor:
-    """Return cross-entropy and the two exits' divergences from the final law, ``(3,)``, in nats.
+    """Return cross-entropy and the two exits' divergences from the final distribution, ``(3,)``.
+
+    In nats.
 
     ``final``, ``fixed`` and ``rotating`` are streams ``(batch, time, hidden)``.
     """

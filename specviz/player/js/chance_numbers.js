@@ -78,9 +78,9 @@ export function shareInterval(k, n, alpha) {
 }
 
 /** The total variation that a perfect sampler shows on average (de Moivre 1730). */
-export function noiseFloor(law, n) {
+export function noiseFloor(distribution, n) {
   let total = 0;
-  for (const p of law) {
+  for (const p of distribution) {
     if (!(p > 0 && p < 1)) continue;
     const v = Math.floor(n * p) + 1;
     const choose = logGamma(n + 1) - logGamma(v + 1) - logGamma(n - v + 1);
@@ -90,7 +90,7 @@ export function noiseFloor(law, n) {
 }
 
 /** What the total variation exceeds by chance with probability alpha at most (McDiarmid 1989). */
-export const chanceBound = (law, n, alpha) => noiseFloor(law, n) + Math.sqrt(Math.log(1 / alpha) / (2 * n));
+export const chanceBound = (distribution, n, alpha) => noiseFloor(distribution, n) + Math.sqrt(Math.log(1 / alpha) / (2 * n));
 
 export const LEAST_EXPECTED = 5;
 
@@ -116,18 +116,18 @@ export function pooled(label, values) {
 }
 
 /**
- * Pearson's test of counts against a law, rare cells pooled; p is NaN where nothing can be tested.
+ * Pearson's test of counts against a distribution, rare cells pooled; p is NaN where nothing can be tested.
  * @returns {{ statistic: number, dof: number, p: number }}
  */
-export function pearson(counts, law) {
+export function pearson(counts, distribution) {
   const n = counts.reduce((a, b) => a + b, 0);
-  return pearsonOn(counts, law, poolRare(law.map((x) => x * n)));
+  return pearsonOn(counts, distribution, poolRare(distribution.map((x) => x * n)));
 }
 
 /** The same on cells pooled beforehand; NaN while one of them expects fewer than five. */
-export function pearsonOn(counts, law, label) {
+export function pearsonOn(counts, distribution, label) {
   const n = counts.reduce((a, b) => a + b, 0), seen = pooled(label, counts);
-  const expected = pooled(label, law.map((x) => x * n));
+  const expected = pooled(label, distribution.map((x) => x * n));
   const statistic = seen.reduce((total, k, i) => total + (expected[i] > 0 ? (k - expected[i]) ** 2 / expected[i] : 0), 0);
   const dof = seen.length - 1;
   const testable = dof > 0 && Math.min(...expected) >= LEAST_EXPECTED;

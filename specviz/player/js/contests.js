@@ -102,7 +102,7 @@ export function closingRace(data, r) {
  * @returns {Contest}
  */
 export function topTwo(data, table, row) {
-  const name = table === "node" ? "top" : "law", x = table === "node" ? data.node.token[row] : NONE;
+  const name = table === "node" ? "top" : "distribution", x = table === "node" ? data.node.token[row] : NONE;
   const ids = rowOf(data, table, name, row), p = rowOf(data, table, `${name}_p`, row);
   const all = [...ids].map((token, i) => ({ token, p: p[i] })).filter((one) => one.token !== NONE && one.p > 0);
   all.sort((a, b) => b.p - a.p);

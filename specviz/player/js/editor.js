@@ -250,8 +250,8 @@ export function mountEditor(el, model) {
         halt();
         editor.state = begin({ words: told("words"), p: told("p"), q: told("q"), way: told("way"), fault: told("fault"), seed: told("seed") });
       }
-      if (other("p")) editor.act("law", "p", told("p"));
-      if (other("q")) editor.act("law", "q", told("q"));
+      if (other("p")) editor.act("distribution", "p", told("p"));
+      if (other("q")) editor.act("distribution", "q", told("q"));
       for (const name of ["way", "fault", "seed"]) if (told(name) !== editor.state[name]) editor.act(name, told(name));
       exact = exactAt(editor.state);
       draw();

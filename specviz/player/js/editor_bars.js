@@ -6,7 +6,7 @@ import { changeSaid } from "./editor_words.js";
 import { h, pool, setAttr, setBar, setClip, setStyle, setText } from "./dom.js";
 import { aligned, named, shown } from "./numbers.js";
 
-const LAWS = /** @type {("q" | "p")[]} */ (["q", "p"]);
+const DISTRIBUTIONS = /** @type {("q" | "p")[]} */ (["q", "p"]);
 const NAMES = { q: "draft q", p: "target p" };
 
 /** How far a key moves a bar, or where to: a number, or "low" or "high"; null if it is not ours. */
@@ -128,7 +128,7 @@ function fill(made, row, i, scale) {
   const within = (x) => Math.min(1, x / scale), shared = within(row.shared);
   setBar(made.over, 0, shared);
   setClip(made.halves.p.rest, shared, Math.max(0, within(row.p) - shared));
-  for (const which of LAWS) {
+  for (const which of DISTRIBUTIONS) {
     const { el, bar, grip } = made.halves[which], x = row[which], locked = row.locked[which];
     setBar(bar, 0, within(x));
     setStyle(grip, "left", `${(100 * within(x)).toFixed(2)}%`);

@@ -16,20 +16,20 @@ export function oneDrawAt(state) {
   const { kind, i } = one.steps[one.step], { happened } = one, it = happened.tries[i];
   const compared = kind === "compare" || kind === "judge" || kind === "close";
   const judged = kind === "judge" || kind === "close", match = state.way === "match";
-  const proposal = it && { law: it.span?.law ?? it.q, u: it.span?.u ?? NaN, chosen: it.x, index: i, of: happened.tries.length };
+  const proposal = it && { distribution: it.span?.distribution ?? it.q, u: it.span?.u ?? NaN, chosen: it.x, index: i, of: happened.tries.length };
   const test = it && compared && !match ? { a: Math.min(1, it.chance), u: judged ? it.u : NaN, kept: it.kept } : null;
   const end = happened.closing, last = one.step === one.steps.length - 1;
   const closed = end && (kind === "close" || (match && kind === "judge"));
-  const closing = closed ? { law: end.law, u: end.u, chosen: end.token, residual: end.kind === "correction" } : null;
+  const closing = closed ? { distribution: end.distribution, u: end.u, chosen: end.token, residual: end.kind === "correction" } : null;
   const how = !last ? "" : happened.kept ? "accepted" : end?.kind === "plain" ? "plain" : "correction";
   return { ...nothing, proposal: proposal ?? null, test, closing, token: last ? happened.token : -1, how };
 }
 
-/** The pieces of a law laid end to end. */
-export function piecesOf(law, words, chosen) {
+/** The pieces of a distribution laid end to end. */
+export function piecesOf(distribution, words, chosen) {
   let lo = 0;
-  const mass = law.reduce((a, b) => a + b, 0) || 1;
-  return law.map((x, i) => {
+  const mass = distribution.reduce((a, b) => a + b, 0) || 1;
+  return distribution.map((x, i) => {
     const one = { word: words[i], lo: lo / mass, size: x / mass, on: i === chosen };
     lo += x;
     return one;
@@ -38,21 +38,21 @@ export function piecesOf(law, words, chosen) {
 
 const GLYPHS = { accepted: "✓ accepted", correction: "↻ instead", plain: "drawn from p" };
 
-function lawRuler(name) {
+function distributionRuler(name) {
   const title = h("div", { class: "svp-sub" }), pieces = h("div", { class: "svp-pieces" }), needle = h("i", { class: "svp-needle" });
   const many = pool(pieces, () => {
     const text = h("bdi");
     return { el: h("div", { class: "svp-piece" }, [text]), text };
   });
-  const el = h("div", { class: "svp-law", "data-step": name }, [title, h("div", { class: "svp-ruler" }, [pieces, needle])]);
+  const el = h("div", { class: "svp-distribution", "data-step": name }, [title, h("div", { class: "svp-ruler" }, [pieces, needle])]);
   return {
     el,
-    /** @param {any} seen law, u, chosen; null to clear it */
+    /** @param {any} seen distribution, u, chosen; null to clear it */
     update(seen, words, heading, colour) {
       setText(title, heading);
       setAttr(el, "data-colour", colour);
       setAttr(el, "data-empty", seen ? null : true);
-      const laid = seen ? piecesOf(seen.law, words, seen.chosen) : [], made = many(laid.length);
+      const laid = seen ? piecesOf(seen.distribution, words, seen.chosen) : [], made = many(laid.length);
       laid.forEach((one, i) => {
         setStyle(made[i].el, "left", `${(100 * one.lo).toFixed(2)}%`);
         setStyle(made[i].el, "width", `${(100 * one.size).toFixed(2)}%`);
@@ -72,7 +72,7 @@ function lawRuler(name) {
 export function mountDraw(editor) {
   const says = h("p", { class: "svp-caption svp-step1", "data-testid": "svp-step" }), title = h("b"), text = h("span");
   says.append(title, " ", text);
-  const drawn = lawRuler("propose"), instead = lawRuler("close");
+  const drawn = distributionRuler("propose"), instead = distributionRuler("close");
   const keep = h("i", { class: "svp-keep" }), drop = h("i", { class: "svp-drop" }), needle = h("i", { class: "svp-needle" });
   const keepText = h("span", { class: "svp-keept" }), dropText = h("span", { class: "svp-dropt" });
   const testTitle = h("div", { class: "svp-sub" });

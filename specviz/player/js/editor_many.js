@@ -7,7 +7,7 @@ import { shown } from "./numbers.js";
 
 /** The rows before anything is drawn: what is expected, and what the fault makes of it. */
 export const expectedRows = (state, exact) =>
-  state.words.map((word, i) => ({ word, expected: state.p[i], law: exact.comesOut.law[i], outside: false }));
+  state.words.map((word, i) => ({ word, expected: state.p[i], distribution: exact.comesOut.distribution[i], outside: false }));
 
 /** @param {any} _editor */
 export function mountMany(_editor) {
@@ -19,10 +19,10 @@ export function mountMany(_editor) {
   return {
     el,
     update(state, exact, many) {
-      const withLaw = Boolean(exact.wrong);
+      const withDistribution = Boolean(exact.wrong);
       setText(fault, faultSaid(state, exact));
-      setAttr(fault, "data-on", withLaw || null);
-      bars.update(many ? many.rows : expectedRows(state, exact), many ? many.n : 0, withLaw);
+      setAttr(fault, "data-on", withDistribution || null);
+      bars.update(many ? many.rows : expectedRows(state, exact), many ? many.n : 0, withDistribution);
       distance.update(many, many ? distanceSaid(many) : `TV of what comes out from p: ${shown(exact.comesOut.tv)}, exactly`);
       setText(kept, many ? `share kept: ${shown(many.accepted)}; exactly: ${shown(exact.comesOut.acceptance)}` : `share kept, exactly: ${shown(exact.comesOut.acceptance)}`);
       const said = verdictSaid(state, exact, many);

@@ -1,9 +1,9 @@
 // The editor's state and what follows from it: pure, so that it is tested without a browser.
 
 import { chanceBound, detectable, noiseFloor, pearson, poolRare, shareInterval } from "./chance_numbers.js";
-import { factorOf, lawFrom, movedTo, presetLike, presetNamed, resized, roomFor } from "./editing.js";
+import { factorOf, distributionFrom, movedTo, presetLike, presetNamed, resized, roomFor } from "./editing.js";
 import { faultAtOne, settingOf } from "./faults_at_one.js";
-import { drawMany, drawOne, enumeratePosition, overlapOf, residualLaw, totalVariation, WAYS } from "./one_position.js";
+import { drawMany, drawOne, enumeratePosition, overlapOf, residualDistribution, totalVariation, WAYS } from "./one_position.js";
 
 /** Of the p-value, and of all intervals together. */
 export const LEVEL = 0.01;
@@ -14,14 +14,14 @@ export const SIZES = [100, 1_000, 10_000, 100_000];
 
 const fresh = { one: null, many: null, changed: null };
 
-/** Begin with a preset, or with laws of one's own. @returns {State} */
+/** Begin with a preset, or with distributions of one's own. @returns {State} */
 export function begin({ preset = "fox", words, p, q, way = "one", fault = "", seed = 0 } = /** @type {any} */ ({})) {
-  const own = lawFrom(p, words?.length), other = lawFrom(q, words?.length), from = presetNamed(preset);
+  const own = distributionFrom(p, words?.length), other = distributionFrom(q, words?.length), from = presetNamed(preset);
   const given = own && other && words ? { words, p: own, q: other } : from;
-  const laws = presetLike(given) ?? given;
+  const distributions = presetLike(given) ?? given;
   return {
-    ...fresh, words: [...laws.words], p: [...laws.p], q: [...laws.q], preset: laws.name ?? "",
-    locked: { p: laws.p.map(() => false), q: laws.p.map(() => false) },
+    ...fresh, words: [...distributions.words], p: [...distributions.p], q: [...distributions.q], preset: distributions.name ?? "",
+    locked: { p: distributions.p.map(() => false), q: distributions.p.map(() => false) },
     way: settingOf(WAYS.some((one) => one.name === way) ? way : "one", fault).way, fault: faultAtOne(fault) ? fault : "",
     seed: seed >>> 0, next: 0, size: 10_000,
   };
@@ -32,19 +32,19 @@ export const ACTS = {
   preset: (state, name) => ({ ...begin({ preset: name, way: state.way, fault: state.fault, seed: state.seed }), size: state.size }),
   /** Move one bar. @param {State} state @param {"p" | "q"} which @param {number} i @param {number} to */
   move(state, which, i, to) {
-    const law = state[which], after = movedTo(law, i, to, state.locked[which]);
-    if (after === law) return { ...state, changed: { which, i, stuck: true } };
-    const factor = factorOf(law, i, after, state.locked[which]);
-    return { ...state, ...fresh, [which]: after, preset: "", changed: { which, i, from: law[i], to: after[i], factor } };
+    const distribution = state[which], after = movedTo(distribution, i, to, state.locked[which]);
+    if (after === distribution) return { ...state, changed: { which, i, stuck: true } };
+    const factor = factorOf(distribution, i, after, state.locked[which]);
+    return { ...state, ...fresh, [which]: after, preset: "", changed: { which, i, from: distribution[i], to: after[i], factor } };
   },
   lock(state, which, i) {
     const locked = state.locked[which].map((on, j) => (j === i ? !on : on));
     return { ...state, locked: { ...state.locked, [which]: locked }, changed: null };
   },
-  /** Take a law from outside. */
-  law(state, which, values) {
-    const law = lawFrom(values, state.words.length);
-    return law ? { ...state, ...fresh, [which]: law, preset: "" } : state;
+  /** Take a distribution from outside. */
+  distribution(state, which, values) {
+    const distribution = distributionFrom(values, state.words.length);
+    return distribution ? { ...state, ...fresh, [which]: distribution, preset: "" } : state;
   },
   resize(state, size) {
     const after = resized(state, size), keep = (on) => after.words.map((_, i) => Boolean(on[i]));
@@ -92,7 +92,7 @@ export function exactAt(state) {
   const { p, q } = state, right = enumeratePosition(p, q, { way: state.way });
   const wrong = state.fault ? enumeratePosition(p, q, setting(state)) : null;
   return {
-    overlap: overlapOf(p, q), tv: totalVariation(p, q), residual: residualLaw(p, q),
+    overlap: overlapOf(p, q), tv: totalVariation(p, q), residual: residualDistribution(p, q),
     acceptance: right.acceptance, comesOut: wrong ?? right, wrong,
   };
 }
@@ -112,15 +112,15 @@ export function manyAt(state, exact) {
   const many = state.many;
   if (!many || !many.n) return null;
   const { p } = state, { counts, n } = many, share = LEVEL / p.length;
-  const seen = counts.map((k) => k / n), law = exact.comesOut.law;
+  const seen = counts.map((k) => k / n), distribution = exact.comesOut.distribution;
   const rows = state.words.map((word, i) => {
     const [low, high] = shareInterval(counts[i], n, share);
-    return { word, count: counts[i], seen: seen[i], low, high, expected: p[i], law: law[i], outside: p[i] < low || p[i] > high };
+    return { word, count: counts[i], seen: seen[i], low, high, expected: p[i], distribution: distribution[i], outside: p[i] < low || p[i] > high };
   });
   const done = n === many.wanted;
   const impossible = counts.findIndex((k, i) => k > 0 && p[i] < 1e-15);
   const test = pearson(counts, p), dof = Math.max(...poolRare(p.map((x) => x * n)));
-  const follows = exact.wrong ? pearson(counts, law).p : NaN;
+  const follows = exact.wrong ? pearson(counts, distribution).p : NaN;
   return {
     rows, n, done, wanted: many.wanted, first: many.first, accepted: many.kept / n,
     tv: totalVariation(seen, p), floor: noiseFloor(p, n), bound: chanceBound(p, n, LEVEL),

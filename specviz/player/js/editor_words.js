@@ -1,16 +1,16 @@
-// What the editor says: of a step, of a change, of a sample. Never that two laws are equal.
+// What the editor says: of a step, of a change, of a sample. Never that two distributions are equal.
 
 import { LEVEL, setting } from "./editor_state.js";
 import { faultAtOne, rightly } from "./faults_at_one.js";
 import { named, pValue, shown, thousands } from "./numbers.js";
 
-const LAW = { p: "target p", q: "draft q" };
+const DISTRIBUTION = { p: "target p", q: "draft q" };
 
 /** A change of a bar: what it did to the others. */
 export function changeSaid(state) {
   const it = state.changed;
-  if (!it) return "Drag a bar, or focus it and press ← →: the others of the same law keep their proportions, so that it still sums to 1. Locked ones stay.";
-  const of = `${LAW[it.which]} of ${named(state.words[it.i])}`;
+  if (!it) return "Drag a bar, or focus it and press ← →: the others of the same distribution keep their proportions, so that it still sums to 1. Locked ones stay.";
+  const of = `${DISTRIBUTION[it.which]} of ${named(state.words[it.i])}`;
   if (it.stuck) return `${of} cannot move: it or all the others are locked.`;
   const others = Number.isFinite(it.factor) ? ` The others: × ${it.factor.toFixed(2)}, so that ${it.which} still sums to 1.` : "";
   return `${of}: ${shown(it.from)} → ${shown(it.to)}.${others}`;
@@ -28,7 +28,7 @@ export function exactSaid(state, exact) {
 /** What the planted fault is and does. */
 export function faultSaid(state, exact) {
   const fault = faultAtOne(state.fault);
-  if (!fault) return "No fault: whatever the bars, the emitted token has exactly the law p.";
+  if (!fault) return "No fault: whatever the bars, the emitted token has exactly the distribution p.";
   const tv = exact.wrong.tv;
   const does = tv < 1e-9
     ? "With these bars what comes out is p all the same: nothing can be seen here."
@@ -49,7 +49,7 @@ export function stepSaid(state) {
   }
   if (kind === "propose") {
     if (!it.span) return { title: `propose${which}`, text: `${word(it.x)} is ${i ? "the draft's second favourite" : "the draft's favourite"}: chosen, not drawn, so its q is one-hot.` };
-    return { title: `propose${which}`, text: `The draft's number ${shown(it.span.u)} falls into the piece of ${word(it.x)}: that is proposed.${fault?.drawsFrom ? " The fault: this is not the law q that is reported." : ""}` };
+    return { title: `propose${which}`, text: `The draft's number ${shown(it.span.u)} falls into the piece of ${word(it.x)}: that is proposed.${fault?.drawsFrom ? " The fault: this is not the distribution q that is reported." : ""}` };
   }
   if (kind === "compare") {
     const right = rightly(it.p, it.q, it.x).chance, from = i ? "what is left of p" : "the target";
@@ -72,7 +72,7 @@ export function stepSaid(state) {
         : `u = ${shown(it.u)}${same} is ${sign[1]} ${shown(it.chance)}: rejected ✗.`,
     };
   }
-  const end = happened.closing, from = end.kind === "plain" ? "p itself" : fault?.correction ? `the law the fault takes instead of the residual` : "the residual, max(0, p − q) scaled up to 1";
+  const end = happened.closing, from = end.kind === "plain" ? "p itself" : fault?.correction ? `the distribution the fault takes instead of the residual` : "the residual, max(0, p − q) scaled up to 1";
   return { title: "draw instead", text: `A draw from ${from}: the number ${shown(end.u)} falls on ${word(happened.token)}, and that is emitted.` };
 }
 
@@ -82,7 +82,7 @@ export function verdictSaid(state, exact, many) {
   const n = `${thousands(many.n)} draws`, fault = exact.wrong;
   if (many.answer === "drawing") return { mark: "open", text: `${thousands(many.n)} of ${thousands(many.wanted)} draws …` };
   const follows = fault && fault.tv > 1e-9 && many.follows >= LEVEL
-    ? ` It agrees with the faulty law instead (p-value ${pValue(many.follows)}).` : "";
+    ? ` It agrees with the faulty distribution instead (p-value ${pValue(many.follows)}).` : "";
   if (many.answer === "impossible")
     return { mark: "wrong", text: `✗ ${named(state.words[many.impossible])} came out ${thousands(many.rows[many.impossible].count)} times, and p gives it probability 0. Once would be enough: this is not p.${follows}` };
   if (many.answer === "untestable")
@@ -91,7 +91,7 @@ export function verdictSaid(state, exact, many) {
     return { mark: "wrong", text: `✗ ${n} differ from p: p-value ${pValue(many.p)}, where a right decoder falls below ${String(LEVEL).replace(/^0/, "")} once in ${1 / LEVEL} samples.${follows}` };
   const missed = fault && fault.tv > 1e-9
     ? ` The fault is there (TV ${shown(fault.tv)}): this sample is too small to show it.`
-    : ` That is no certainty: a law that is off by ${shown(many.caught)} or more would have been caught four times in five.`;
+    : ` That is no certainty: a distribution that is off by ${shown(many.caught)} or more would have been caught four times in five.`;
   return { mark: fault && fault.tv > 1e-9 ? "open" : "right", text: `✓ ${n} show no difference from p (p-value ${pValue(many.p)}).${missed}` };
 }
 

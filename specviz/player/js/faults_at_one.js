@@ -1,13 +1,13 @@
 // Planted faults that show at one position: each replaces one part of the program and leaves the
 // rest as it is. Names are those of Python's lossless/faults where it has them.
 
-import { oneHot, ratioAt, residualLaw, sum } from "./one_position.js";
+import { oneHot, ratioAt, residualDistribution, sum } from "./one_position.js";
 
-const divided = (law, mass = sum(law)) => law.map((x) => x / mass);
-const orP = (law, p) => (sum(law) > 0 ? divided(law) : [...p]);
-const best = (law, n) => law.map((_, i) => i).sort((a, b) => law[b] - law[a] || a - b).slice(0, n);
+const divided = (distribution, mass = sum(distribution)) => distribution.map((x) => x / mass);
+const orP = (distribution, p) => (sum(distribution) > 0 ? divided(distribution) : [...p]);
+const best = (distribution, n) => distribution.map((_, i) => i).sort((a, b) => distribution[b] - distribution[a] || a - b).slice(0, n);
 const picked = (draft, order) => ({
-  tokens: order.map((i) => draft.tokens[i]), laws: order.map((i) => draft.laws[i]), spans: order.map((i) => draft.spans[i]),
+  tokens: order.map((i) => draft.tokens[i]), distributions: order.map((i) => draft.distributions[i]), spans: order.map((i) => draft.spans[i]),
 });
 
 /** The residual as it is, not scaled up to 1: draws beyond its end fall on the last token. */
@@ -20,11 +20,11 @@ function unscaled(p, q) {
 export const GRID = 16;
 
 const of = (name, group, wrong, parts) => ({ name, group, wrong, ...parts });
-const KEEP = "kept or not", INSTEAD = "what comes instead", REPORT = "the law that is reported", TWO = "two candidates";
+const KEEP = "kept or not", INSTEAD = "what comes instead", REPORT = "the distribution that is reported", TWO = "two candidates";
 
 /** Every fault: name, group, what is done wrong, and the part that does it. */
 export const FAULTS_AT_ONE = [
-  of("bare_threshold", KEEP, "kept if u < p(x): the draft's law is forgotten", { chance: (p, _, x) => p[x] }),
+  of("bare_threshold", KEEP, "kept if u < p(x): the draft's distribution is forgotten", { chance: (p, _, x) => p[x] }),
   of("ratio_upside_down", KEEP, "kept with min(1, q / p): target and draft are swapped",
     { chance: (p, q, x) => (p[x] > 0 ? Math.min(1, q[x] / p[x]) : 1) }),
   of("no_draw", KEEP, "kept if p(x) ≥ q(x), without a draw", { chance: (p, q, x) => (p[x] >= q[x] ? 1 : 0) }),
@@ -40,24 +40,24 @@ export const FAULTS_AT_ONE = [
     { correction: (p, _, x) => orP(p.map((one, i) => (i === x ? 0 : one)), p) }),
   of("correction_from_the_draft", INSTEAD, "the correction is a second draw from q", { correction: (_, q) => q }),
   of("greedy_draft_soft_q", REPORT, "the draft proposes its favourite but reports a soft q",
-    { drawsFrom: (law) => oneHot(law.length, best(law, 1)[0]) }),
+    { drawsFrom: (distribution) => oneHot(distribution.length, best(distribution, 1)[0]) }),
   of("q_before_top_k", REPORT, "proposals come from the top 2, q is taken before that cut",
-    { drawsFrom: (law) => ((two) => divided(law.map((x, i) => (two.includes(i) ? x : 0))))(best(law, 2)) }),
+    { drawsFrom: (distribution) => ((two) => divided(distribution.map((x, i) => (two.includes(i) ? x : 0))))(best(distribution, 2)) }),
   of("q_before_temperature", REPORT, "proposals are drawn colder than the q reported",
-    { drawsFrom: (law) => divided(law.map((x) => x * x)) }),
-  of("uniform_q", REPORT, "the draft's law never reaches the verifier, which takes it as flat",
-    { reports: (draft) => ({ ...draft, laws: draft.laws.map((law) => law.map(() => 1 / law.length)) }) }),
+    { drawsFrom: (distribution) => divided(distribution.map((x) => x * x)) }),
+  of("uniform_q", REPORT, "the draft's distribution never reaches the verifier, which takes it as flat",
+    { reports: (draft) => ({ ...draft, distributions: draft.distributions.map((distribution) => distribution.map(() => 1 / distribution.length)) }) }),
   of("sure_proposals_only", REPORT, "a proposal is dropped because its own q is below 1/2",
-    { reports: (draft) => (draft.laws[0][draft.tokens[0]] < 0.5 ? picked(draft, []) : draft) }),
+    { reports: (draft) => (draft.distributions[0][draft.tokens[0]] < 0.5 ? picked(draft, []) : draft) }),
   of("siblings_deduplicated", TWO, "a candidate drawn twice is tried once",
     { way: "two_with", reports: (draft) => (draft.tokens[0] === draft.tokens[1] ? picked(draft, [0]) : draft) }),
   of("siblings_by_confidence", TWO, "candidates are tried by confidence, not as drawn", {
     way: "two_without",
-    reports: (draft) => draft.tokens.length > 1 && draft.laws[0][draft.tokens[1]] > draft.laws[0][draft.tokens[0]]
+    reports: (draft) => draft.tokens.length > 1 && draft.distributions[0][draft.tokens[1]] > draft.distributions[0][draft.tokens[0]]
       ? picked(draft, [1, 0]) : draft,
   }),
-  of("siblings_one_law", TWO, "the second candidate is reported with the first one's law",
-    { way: "two_without", reports: (draft) => ({ ...draft, laws: draft.laws.map(() => draft.laws[0]) }) }),
+  of("siblings_one_distribution", TWO, "the second candidate is reported with the first one's distribution",
+    { way: "two_without", reports: (draft) => ({ ...draft, distributions: draft.distributions.map(() => draft.distributions[0]) }) }),
 ];
 
 /** @param {string | null | undefined} name @returns {any} null for none, or an unknown name */
@@ -71,4 +71,4 @@ export const settingOf = (way, name) => {
 };
 
 /** What a right decoder would have done in the fault's place: for the words. */
-export const rightly = (p, q, x) => ({ chance: ratioAt(p, q, x), correction: residualLaw(p, q) });
+export const rightly = (p, q, x) => ({ chance: ratioAt(p, q, x), correction: residualDistribution(p, q) });

@@ -28,7 +28,7 @@ export function chanceOf(data) {
 
 /** What follows the target's pass. @param {Data} data @param {boolean} proposed */
 export function aboutTo(data, proposed) {
-  if (!proposed) return "Next, the target draws a token from its own law.";
+  if (!proposed) return "Next, the target draws a token from its own distribution.";
   if (data.header.rule === "block")
     return "Next, every proposal gets a uniform draw u and passes if u falls below its h: the last one that passes decides, and everything up to it is kept.";
   if (data.header.judged_by_u)

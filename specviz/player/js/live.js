@@ -22,7 +22,7 @@ export function told(status, settings) {
   }
   const rate = status.passes ? (status.tokens / status.passes).toFixed(2) : "–";
   const so = `${status.tokens} of ${settings.max_new_tokens} tokens in ${status.passes} passes, ${rate} per pass`;
-  const lossy = status.lossy ? "; lossy: not the target's law" : "";
+  const lossy = status.lossy ? "; lossy: not the target's distribution" : "";
   const state = { running: "running", cancelled: "cancelled", error: "stopped", done: "done" }[status.state];
   const early = status.state === "done" ? ENDED[status.ended] ?? "" : "";
   return `${state}${early}: ${so}${lossy}`;

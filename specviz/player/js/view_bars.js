@@ -4,7 +4,7 @@ import { inBlocks } from "./block.js";
 import { NONE, rowOf, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setClip, setStyle, setText, trimmed } from "./dom.js";
 import { comesLater } from "./tree_window.js";
-import { lawRows, number, rejectedRow } from "./words.js";
+import { distributionRows, number, rejectedRow } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -14,12 +14,12 @@ const ROWS = 8;
 /**
  * What the bars show at a frame.
  * @param {Data} data @param {Frame} frame
- * @returns {{ mode: "q" | "both" | "law", title: string, rows: any[], overlap: number,
+ * @returns {{ mode: "q" | "both" | "distribution", title: string, rows: any[], overlap: number,
  *             tail: { p: number, q: number, over: number } }}
  */
 export function barsAt(data, frame) {
   if (frame.phase === "close" || frame.phase === "rollback" || !frame.status.length)
-    return closingLaw(data, frame);
+    return closingDistribution(data, frame);
   const node = frame.node >= 0 ? frame.node : 0;
   const row = frame.first + node;
   const ids = rowOf(data, "node", "top", row);
@@ -46,18 +46,18 @@ function titleOf(seenP, later) {
   return later ? "p and q if its earlier siblings are rejected" : "target p and draft q";
 }
 
-function closingLaw(data, frame) {
+function closingDistribution(data, frame) {
   const r = frame.round;
   const residual = data.round.closing_kind[r] === 1 && data.header.judged_by_u;
   const x = data.round.closing[r];
   const hidden = frame.closing === "hidden";
-  const rows = lawRows(data, "round", "law", r)
+  const rows = distributionRows(data, "round", "distribution", r)
     .map((one) => ({ text: trimmed(tokenText(data, one.token)), p: one.p, q: 0, x: one.token === x && !hidden }))
     .slice(0, ROWS);
   const seen = rows.reduce((sum, one) => sum + one.p, 0);
   const blocks = inBlocks(data), row = residual && !blocks ? rejectedRow(data, frame) : -1;
   return {
-    mode: "law",
+    mode: "distribution",
     // of p only the share that the kept block leaves goes into a block's residual
     title: !residual ? "target p after the last token" : blocks ? "residual: max(0, share · p − q), scaled up to 1" : "residual: max(0, p − q), scaled up to 1",
     rows, residual, overlap: row < 0 ? NaN : data.node.overlap[row],
@@ -138,10 +138,10 @@ function fillRow(one, it, { mode, residual }, end) {
   const p = mode === "q" ? 0 : it.p;
   const over = it.over ?? Math.min(p, it.q);
   setBar(one.over, 0, mode === "both" ? over / end : 0);
-  setBar(one.q, 0, mode === "law" ? 0 : it.q / end);
+  setBar(one.q, 0, mode === "distribution" ? 0 : it.q / end);
   setBar(one.p, 0, residual ? 0 : p / end);
   if (residual) setClip(one.rest, 0, p / end);
   else setClip(one.rest, over / end, mode === "both" ? Math.max(0, p - over) / end : 0);
-  setText(one.qn, mode === "law" ? "" : number(it.q));
+  setText(one.qn, mode === "distribution" ? "" : number(it.q));
   setText(one.pn, mode === "q" ? "" : number(p));
 }

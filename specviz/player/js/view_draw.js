@@ -1,4 +1,4 @@
-// (d) The draw: u on [0, 1] against the acceptance, then the inverse CDF of the law that the next
+// (d) The draw: u on [0, 1] against the acceptance, then the inverse CDF of the distribution that the next
 // token is drawn from. Both can be dragged: what if the draw had been another one? Where no u
 // decides, the races or likeliest tokens that do.
 
@@ -7,7 +7,7 @@ import { NONE, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setStyle, setText, show, trimmed } from "./dom.js";
 import { aboutTo, chanceOf, looksAtP } from "./judging.js";
 import { blockSaid, goesOn, oneByOne, walkAt, walked } from "./walk.js";
-import { evidence, lawRows, number, quoted, rejectedRow, testedInBlock } from "./words.js";
+import { evidence, distributionRows, number, quoted, rejectedRow, testedInBlock } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -17,7 +17,7 @@ import { evidence, lawRows, number, quoted, rejectedRow, testedInBlock } from ".
  * What the draws at a frame were, or would be with other numbers.
  * @param {Data} data @param {Frame} frame @param {WhatIf} [whatIf]
  * @param {boolean} [hint] tell u even while the verdict is concealed
- * @returns {any} test: {a, u, kept} or null; law: {rows, v, chosen, colour, title} or null; contests:
+ * @returns {any} test: {a, u, kept} or null; distribution: {rows, v, chosen, colour, title} or null; contests:
  *   what decided without a u; walk: what another u would lead to; says
  */
 export function drawAt(data, frame, whatIf = null, hint = false) {
@@ -34,19 +34,19 @@ function draftDraw(data, frame) {
   if (data.node.q_draw[row] === 2)
     return { contests: [draftRace(data, row)], says: `${quoted(it.text)} won a race over q, run with the noise that the target will use too.` };
   return {
-    law: draftLaw(data, row, "draft q, laid end to end"),
+    distribution: draftDistribution(data, row, "draft q, laid end to end"),
     says: `A uniform number picks the piece of q that it falls into: ${quoted(it.text)}.`,
   };
 }
 
 /** The draft's own inverse CDF: where its draw fell. */
-function draftLaw(data, row, title) {
-  const rows = lawOf(data, row, "top", "top_q");
+function draftDistribution(data, row, title) {
+  const rows = distributionOf(data, row, "top", "top_q");
   const chosen = rows.find((one) => one.token === data.node.token[row]) ?? null;
   return { rows, v: data.node.q_u[row], colour: "q", title, chosen };
 }
 
-function lawOf(data, row, ids, p) {
+function distributionOf(data, row, ids, p) {
   const wide = data.width[ids], rows = [];
   for (let i = row * wide; i < (row + 1) * wide; i++)
     if (data.node[ids][i] !== NONE && data.node[p][i] > 0)
@@ -74,9 +74,9 @@ function testDraw(data, frame, whatIf, hint) {
   const real = data.round.closing_u[frame.round], moved = whatIf?.v !== undefined;
   const v = whatIf?.v ?? real;
   const chosen = moved ? at(rows, v) : rows.find((r) => r.token === data.round.closing[frame.round]) ?? null;
-  const law = { rows, v, real, chosen, colour: "r", title: REST };
-  if (!moved) return { test, law, says: `${says} The ${oneByOne(data) ? "next" : "closing"} draw will fall on ${name(data, chosen)}.` };
-  return { test, law, says: `What if the residual's draw were ${number(v)}? ${name(data, chosen)} would come instead.` };
+  const distribution = { rows, v, real, chosen, colour: "r", title: REST };
+  if (!moved) return { test, distribution, says: `${says} The ${oneByOne(data) ? "next" : "closing"} draw will fall on ${name(data, chosen)}.` };
+  return { test, distribution, says: `What if the residual's draw were ${number(v)}? ${name(data, chosen)} would come instead.` };
 }
 
 const REST = "residual, laid end to end: the token that comes instead";
@@ -88,7 +88,7 @@ function closes(data, frame, row) {
 
 /** The residual after a rejection; under block verification a share of p goes into it. */
 function restOf(data, frame, row) {
-  return oneByOne(data) ? lawRows(data, "node", "residual", row) : lawRows(data, "round", "law", frame.round);
+  return oneByOne(data) ? distributionRows(data, "node", "residual", row) : distributionRows(data, "round", "distribution", frame.round);
 }
 
 /** With another u: the verdict, and the walk from there on, as far as it is on record. */
@@ -100,32 +100,32 @@ function supposed(data, frame, whatIf, test, it, row) {
   if (kept === it.kept && whatIf.v === undefined && kept)
     return { test, says: `${asks}? ${token} would still be kept: nothing else would change.` };
   const first = kept ? `${token} would be kept, and the round would go on.` : `${token} would be rejected`;
-  if (walk.law !== "residual") return { test, walk, says: [`${asks}? ${first}${kept ? "" : "."}`, follows].join(" ") };
+  if (walk.distribution !== "residual") return { test, walk, says: [`${asks}? ${first}${kept ? "" : "."}`, follows].join(" ") };
   // nobody is left to try: what is left of p after the last rejection closes the round
   const last = frame.first + walk.node, drawn = walk.placed && data.round.closing_draw[frame.round] === 1;
-  const rows = walk.same ? withClosing(data, frame, lawRows(data, "node", "residual", last), true) : lawRows(data, "node", "residual", last);
+  const rows = walk.same ? withClosing(data, frame, distributionRows(data, "node", "residual", last), true) : distributionRows(data, "node", "residual", last);
   if (!rows.length) return { test, walk, says: `${asks}? ${first}${kept ? "" : "."} ${follows}`.trim() };
   const real = drawn ? data.round.closing_u[frame.round] : NaN, moved = whatIf.v !== undefined;
-  const v = whatIf.v ?? real, chosen = at(rows, v), law = { rows, v, real, chosen, colour: "r", title: REST };
+  const v = whatIf.v ?? real, chosen = at(rows, v), distribution = { rows, v, real, chosen, colour: "r", title: REST };
   const its = quoted(tokenText(data, data.node.token[last]));
   if (last === row && kept === it.kept && !moved)
-    return { test, law, walk, says: `${asks}? ${token} would still be rejected: nothing else would change.` };
+    return { test, distribution, walk, says: `${asks}? ${token} would still be rejected: nothing else would change.` };
   if (last === row && moved)
-    return { test, law, walk, says: `${asks} and the residual's draw were ${number(v)}? ${first}, and ${name(data, chosen)} would come instead.` };
+    return { test, distribution, walk, says: `${asks} and the residual's draw were ${number(v)}? ${first}, and ${name(data, chosen)} would come instead.` };
   const ends = moved ? `If the residual's draw were ${number(v)}, ${name(data, chosen)} would come instead.`
     : drawn ? `The residual's draw there was ${number(v)}: ${name(data, chosen)} would come instead.`
     : `A token drawn from the residual after ${its} would come instead; the number behind that draw is not on record: drag it.`;
-  return { test, law, walk, says: [`${asks}? ${first}${kept ? "" : "."}`, follows, ends].filter(Boolean).join(" ") };
+  return { test, distribution, walk, says: [`${asks}? ${first}${kept ? "" : "."}`, follows, ends].filter(Boolean).join(" ") };
 }
 
 const OWN_HIDDEN = "No u here: the proposal is kept if the target's own token is the same. Which that is, is hidden.";
 
 /** A proposal that was compared with the target's own token. */
 function contested(data, frame, row) {
-  const law = data.node.q_draw[row] === 1 ? draftLaw(data, row, "how the proposal came: the draft's own draw from q") : undefined;
-  if (frame.concealed) return { law, contests: [draftRace(data, row)], says: looksAtP(data) ? "No u here: the proposal is kept if the target's p for it is enough." : OWN_HIDDEN };
+  const distribution = data.node.q_draw[row] === 1 ? draftDistribution(data, row, "how the proposal came: the draft's own draw from q") : undefined;
+  if (frame.concealed) return { distribution, contests: [draftRace(data, row)], says: looksAtP(data) ? "No u here: the proposal is kept if the target's p for it is enough." : OWN_HIDDEN };
   const race = targetRace(data, row) ?? (data.header.rule === "greedy" ? topTwo(data, "node", row) : null);
-  return { law, contests: [race, draftRace(data, row)], says: verdictOf(data, row) };
+  return { distribution, contests: [race, draftRace(data, row)], says: verdictOf(data, row) };
 }
 
 function closingDraw(data, frame, whatIf) {
@@ -135,19 +135,19 @@ function closingDraw(data, frame, whatIf) {
     return { contests: [topTwo(data, "round", r)], says: `No draw: ${quoted(token)} is the target's most likely token.` };
   if (how === 2)
     return { contests: [closingRace(data, r)], says: `A race of all tokens, each faster the likelier it is: ${quoted(token)} arrived first.` };
-  const rows = withClosing(data, frame, lawRows(data, "round", "law", r), true);
+  const rows = withClosing(data, frame, distributionRows(data, "round", "distribution", r), true);
   const real = data.round.closing_u[r];
   const changed = whatIf?.v !== undefined;
   const v = whatIf?.v ?? real;
   const chosen = changed ? at(rows, v) : rows.find((one) => one.token === data.round.closing[r]) ?? null;
   const residual = data.round.closing_kind[r] === 1 && data.header.judged_by_u;
-  const law = { rows, v, real, chosen, changed, colour: residual ? "r" : "p", title: residual ? "residual, laid end to end" : "target p, laid end to end" };
-  return { law, says: changed
+  const distribution = { rows, v, real, chosen, changed, colour: residual ? "r" : "p", title: residual ? "residual, laid end to end" : "target p, laid end to end" };
+  return { distribution, says: changed
       ? `What if the draw were ${number(v)}? Then ${name(data, chosen)} would be emitted.`
       : `The draw ${number(v)} falls on ${quoted(token)}.` };
 }
 
-/** The rows of a law, the token that was drawn among them even if it is not one of the likeliest. */
+/** The rows of a distribution, the token that was drawn among them even if it is not one of the likeliest. */
 function withClosing(data, frame, rows, mine) {
   const r = frame.round, token = data.round.closing[r];
   if (!mine || rows.some((one) => one.token === token)) return rows;
@@ -196,13 +196,13 @@ export const drawView = {
     const drag = slider("Drag u: what if the draw had been another one?", (u) => player.whatIf({ u }), tell);
     const test = h("div", { class: "svp-test" }, [ruler, drag, ends()]);
 
-    const lawTitle = h("div", { class: "svp-sub" });
+    const distributionTitle = h("div", { class: "svp-sub" });
     const pieces = h("div", { class: "svp-pieces" });
     const many = pool(pieces, piece);
-    const lawGhost = h("i", { class: "svp-needle svp-real" }), lawNeedle = h("i", { class: "svp-needle" });
-    const lawDrag = slider("Drag the draw: what if it had fallen elsewhere?", (v) => player.whatIf({ v }), tell);
-    const law = h("div", { class: "svp-law" }, [
-      lawTitle, h("div", { class: "svp-ruler" }, [pieces, lawGhost, lawNeedle]), lawDrag, ends(),
+    const distributionGhost = h("i", { class: "svp-needle svp-real" }), distributionNeedle = h("i", { class: "svp-needle" });
+    const distributionDrag = slider("Drag the draw: what if it had fallen elsewhere?", (v) => player.whatIf({ v }), tell);
+    const distribution = h("div", { class: "svp-distribution" }, [
+      distributionTitle, h("div", { class: "svp-ruler" }, [pieces, distributionGhost, distributionNeedle]), distributionDrag, ends(),
     ]);
 
     const boards = [board(), board()];
@@ -211,7 +211,7 @@ export const drawView = {
     const reset = h("button", { type: "button", class: "svp-reset", text: "back to what happened" });
     reset.addEventListener("click", () => player.whatIf(null));
     const unreal = h("div", { class: "svp-wif" }, [badge, reset]);
-    const el = h("div", { class: "svp-draw" }, [test, boards[0].el, boards[1].el, law, unreal, says]);
+    const el = h("div", { class: "svp-draw" }, [test, boards[0].el, boards[1].el, distribution, unreal, says]);
 
     return {
       el,
@@ -221,7 +221,7 @@ export const drawView = {
         const changed = Boolean(state.whatIf);
         setAttr(el, "data-whatif", changed || null);
         show(test, Boolean(seen.test));
-        show(law, Boolean(seen.law));
+        show(distribution, Boolean(seen.distribution));
         boards.forEach((one, i) => one.update(seen.contests?.[i] ?? null));
         show(unreal, changed);
         setText(says, seen.says);
@@ -240,15 +240,15 @@ export const drawView = {
           if (!hidden) slide(drag, u);
           setAttr(drag, "aria-valuetext", hidden ? null : `u = ${number(u)}: ${verdictAt(data, kept, changed)}`);
         }
-        if (seen.law) fillLaw(data, seen.law, { lawTitle, many, lawNeedle, lawGhost, lawDrag, law });
+        if (seen.distribution) fillDistribution(data, seen.distribution, { distributionTitle, many, distributionNeedle, distributionGhost, distributionDrag, distribution });
       },
     };
   },
 };
 
-function fillLaw(data, seen, parts) {
-  setText(parts.lawTitle, seen.title);
-  setAttr(parts.law, "data-colour", seen.colour);
+function fillDistribution(data, seen, parts) {
+  setText(parts.distributionTitle, seen.title);
+  setAttr(parts.distribution, "data-colour", seen.colour);
   const shown = parts.many(seen.rows.length);
   seen.rows.forEach((one, i) => {
     setStyle(shown[i].el, "left", `${(100 * one.lo).toFixed(2)}%`);
@@ -257,10 +257,10 @@ function fillLaw(data, seen, parts) {
     setAttr(shown[i].el, "data-on", (seen.chosen && one.token === seen.chosen.token) || null);
     setAttr(shown[i].el, "title", `${trimmed(tokenText(data, one.token))}: ${number(one.p)}`);
   });
-  needles(parts.lawNeedle, parts.lawGhost, seen.v, seen.real ?? seen.v, Number.isNaN(seen.v));
-  show(parts.lawDrag, seen.colour !== "q");
-  slide(parts.lawDrag, Number.isNaN(seen.v) ? 0.5 : seen.v);
-  setAttr(parts.lawDrag, "aria-valuetext", Number.isNaN(seen.v) ? "not on record" : `${number(seen.v)}: ${name(data, seen.chosen)}`);
+  needles(parts.distributionNeedle, parts.distributionGhost, seen.v, seen.real ?? seen.v, Number.isNaN(seen.v));
+  show(parts.distributionDrag, seen.colour !== "q");
+  slide(parts.distributionDrag, Number.isNaN(seen.v) ? 0.5 : seen.v);
+  setAttr(parts.distributionDrag, "aria-valuetext", Number.isNaN(seen.v) ? "not on record" : `${number(seen.v)}: ${name(data, seen.chosen)}`);
 }
 
 function needles(needle, ghost, x, real, hidden) {

@@ -2,7 +2,7 @@
 //
 // Every proposal has its own u and its acceptance probability on record, examined or not; a later
 // sibling's is against what its earlier siblings leave of p, and it is tried only if they were all
-// rejected. So the walk is known to its end; the law that closes it may not be.
+// rejected. So the walk is known to its end; the distribution that closes it may not be.
 
 import { blockAt, inBlocks, keptOf, passes } from "./block.js";
 import { tokenText } from "./decode.js";
@@ -14,9 +14,9 @@ import { number, quoted } from "./words.js";
  * @typedef {object} Walk
  * @property {{ node: number, u: number, a: number, kept: boolean, sibling: boolean }[]} told
  *   the proposals judged from the one in question on, itself first
- * @property {"p" | "residual" | "unknown"} law  what the closing token would come from
+ * @property {"p" | "residual" | "unknown"} distribution  what the closing token would come from
  * @property {number} node    after which proposal, or after whose rejection
- * @property {boolean} same   whether it is the law that did close the round
+ * @property {boolean} same   whether it is the distribution that did close the round
  * @property {boolean} placed whether the closing token would stand where it did stand
  */
 
@@ -39,12 +39,12 @@ export function oneByOne(data) {
 export function walkAt(data, frame, u) {
   const told = [], at = (/** @type {string} */ name, /** @type {number} */ i) => data.node[name][frame.first + i];
   let node = frame.node, up = at("parent", node), sibling = false;
-  /** @type {Walk["law"]} */
-  let law = "p";
+  /** @type {Walk["distribution"]} */
+  let distribution = "p";
   for (;;) {
     const a = at("acceptance", node), own = told.length ? at("u", node) : u;
     if (!(a >= 0 && own >= 0)) {
-      law = "unknown";
+      distribution = "unknown";
       break;
     }
     const kept = own < a;
@@ -53,23 +53,23 @@ export function walkAt(data, frame, u) {
     sibling = !kept;
     const next = nextOf(data, frame, up, node);
     if (next < 0) {
-      law = kept ? "p" : "residual";
+      distribution = kept ? "p" : "residual";
       break;
     }
     node = next;
   }
-  const r = frame.round, depth = data.depth[frame.first + node] + (law === "p" ? 1 : 0);
+  const r = frame.round, depth = data.depth[frame.first + node] + (distribution === "p" ? 1 : 0);
   const accepted = data.sums.accepted[r + 1] - data.sums.accepted[r];
   const last = lastOf(data, frame);
-  return { told, law, node, placed: depth === accepted, same: last.node === node && last.law === law };
+  return { told, distribution, node, placed: depth === accepted, same: last.node === node && last.distribution === distribution };
 }
 
 /** Where the walk that happened ended. */
 function lastOf(data, frame) {
   let node = -1;
   for (let i = 0; i < frame.status.length; i++) if (data.node.verdict[frame.first + i]) node = i;
-  if (node < 0) return { node, law: "p" };
-  return { node, law: data.node.verdict[frame.first + node] === 1 ? "p" : "residual" };
+  if (node < 0) return { node, distribution: "p" };
+  return { node, distribution: data.node.verdict[frame.first + node] === 1 ? "p" : "residual" };
 }
 
 /** What another u would do to a block, in words. @param {Data} data @param {Frame} frame @param {number} u */
@@ -80,8 +80,8 @@ export function blockSaid(data, frame, u) {
   const test = `What if u were ${number(u)}? Test ${frame.node + 1} would${still} ${pass ? "pass" : "not pass"}.`;
   if (kept === was) return `${test} ${kept ? `The last that passes would still be ${name(kept)}` : "Still no position would pass"}: nothing else would change.`;
   const upTo = kept ? `The last that passes would be ${name(kept)}: everything up to it would be kept.` : "No position would pass: the whole block would be rejected.";
-  const law = kept === frame.status.length ? `p after ${name(kept)}` : "what that leaves of p, less q";
-  return `${test} ${upTo} The closing token would come from ${law}: which one is not on record.`;
+  const distribution = kept === frame.status.length ? `p after ${name(kept)}` : "what that leaves of p, less q";
+  return `${test} ${upTo} The closing token would come from ${distribution}: which one is not on record.`;
 }
 
 /**
@@ -95,8 +95,8 @@ export function walked(data, frame, walk) {
       : data.isTree ? `The walk descends to ${name(one.node)}` : `Next ${name(one.node)}`;
     return `${how}: u = ${number(one.u)} ${one.kept ? "<" : "≥"} ${number(one.a)}, ${one.kept ? "kept" : "rejected"}.`;
   });
-  if (walk.law === "unknown") out.push(`Whether ${name(walk.node)} would be kept is not on record.`);
-  else if (walk.law === "p")
+  if (walk.distribution === "unknown") out.push(`Whether ${name(walk.node)} would be kept is not on record.`);
+  else if (walk.distribution === "p")
     out.push(`The closing token would come from p after ${name(walk.node)}${walk.same ? ", as it did." : ", which is not on record."}`);
   return out.join(" ");
 }

@@ -41,17 +41,17 @@ export function watchCommand({ key }) {
 export function watchRowsAt(options, state) {
   const it = options.samplers.find((one) => one.name === state.sampler), n = state.n;
   return options.cells.map((word, i) => {
-    const count = state.counts[i] ?? 0, [low, high] = n ? shareInterval(count, n, 0.01 / options.law.length) : [0, 1];
-    const expected = options.law[i];
-    return { word, count, seen: n ? count / n : 0, low, high, expected, law: it?.law?.[i] ?? expected, outside: n > 0 && (expected < low || expected > high) };
+    const count = state.counts[i] ?? 0, [low, high] = n ? shareInterval(count, n, 0.01 / options.distribution.length) : [0, 1];
+    const expected = options.distribution[i];
+    return { word, count, seen: n ? count / n : 0, low, high, expected, distribution: it?.distribution?.[i] ?? expected, outside: n > 0 && (expected < low || expected > high) };
   });
 }
 
 /** The total variation that was seen, and what chance shows; null before the first sample. */
 export function distanceAt(options, state) {
   if (!state.n) return null;
-  const tv = totalVariation(options.law, state.counts.map((k) => k / state.n));
-  return { tv, floor: noiseFloor(options.law, state.n), bound: chanceBound(options.law, state.n, 0.01) };
+  const tv = totalVariation(options.distribution, state.counts.map((k) => k / state.n));
+  return { tv, floor: noiseFloor(options.distribution, state.n), bound: chanceBound(options.distribution, state.n, 0.01) };
 }
 
 /** Build a watch inside an element. @param {any} el @param {any} model @returns {() => void} */
@@ -118,7 +118,7 @@ export function mountWatch(el, model) {
   ]);
   const help = h("div", { class: "svp-help", hidden: true, role: "dialog", "aria-label": "Keys" }, [
     h("b", { text: "Keys" }), h("dl", {}, WATCH_KEYS.flatMap(([key, does]) => [h("dt", { text: key }), h("dd", { text: does })])),
-    h("p", { text: "The verdict is the e-process's: under the target's law it ever reaches 1/α with probability α at most, however often one looks (Ville 1939; Lindon & Malek 2022). A p-value holds for one look." }),
+    h("p", { text: "The verdict is the e-process's: under the target's distribution it ever reaches 1/α with probability α at most, however often one looks (Ville 1939; Lindon & Malek 2022). A p-value holds for one look." }),
   ]);
   const live = h("div", { class: "svp-live", "aria-live": "polite", "data-testid": "svp-live" });
   root.append(
@@ -133,7 +133,7 @@ export function mountWatch(el, model) {
   function redraw() {
     const { state } = source, it = options.samplers.find((one) => one.name === state.sampler);
     const seen = distanceAt(options, state);
-    bars.update(watchRowsAt(options, state), state.n, Boolean(it?.law && !it.right && it.tv > 1e-9));
+    bars.update(watchRowsAt(options, state), state.n, Boolean(it?.distribution && !it.right && it.tv > 1e-9));
     distance.update(seen, seen
       ? `TV seen ${shown(seen.tv)}, ${seen.tv > seen.bound ? "above" : "no more than"} chance: ${shown(seen.floor)} on average, up to ${shown(seen.bound)}`
       : "TV from the target: nothing drawn yet");

@@ -18,10 +18,10 @@ export function looksUpTo(limit, first = 20, growth = 1.02) {
 export const hundredths = (log) => Math.max(-MOST, Math.min(MOST, Math.round((100 * log) / Math.LN10)));
 
 /**
- * @param {{ law: number[], alpha: number, looks: number[], limit: number }} options
+ * @param {{ distribution: number[], alpha: number, looks: number[], limit: number }} options
  */
-export function watchedRun({ law, alpha, looks, limit }) {
-  const watch = eProcess(law, alpha), label = poolRare(law.map((x) => x * SHARE * limit));
+export function watchedRun({ distribution, alpha, looks, limit }) {
+  const watch = eProcess(distribution, alpha), label = poolRare(distribution.map((x) => x * SHARE * limit));
   const run = {
     n: 0, counts: watch.counts, e: /** @type {number[]} */ ([]), p: /** @type {(number | null)[]} */ ([]),
     p_now: /** @type {number | null} */ (null), p_alarm: /** @type {number | null} */ (null), e_alarm: /** @type {number | null} */ (null), log_e: 0, take,
@@ -31,7 +31,7 @@ export function watchedRun({ law, alpha, looks, limit }) {
     watch.add(cell);
     run.n = watch.n, run.e_alarm = watch.crossedAt, run.log_e = Math.min(watch.logE, 1e4);
     if (run.n !== looks[run.e.length]) return;
-    const { p } = pearsonOn(watch.counts, law, label);
+    const { p } = pearsonOn(watch.counts, distribution, label);
     run.e.push(hundredths(run.log_e));
     run.p.push(Number.isNaN(p) ? null : hundredths(-Math.log(Math.max(p, 1e-300))));
     run.p_now = Number.isNaN(p) ? null : p;

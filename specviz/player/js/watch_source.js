@@ -84,12 +84,12 @@ export function fromHere(options, changed) {
   };
 }
 
-/** What can draw here: the right decoder, and every fault that shows with these laws. */
+/** What can draw here: the right decoder, and every fault that shows with these distributions. */
 export function samplersHere({ p, q, sampler }) {
-  const right = { name: "", label: "the right decoder", wrong: "", law: p, tv: 0, right: true };
+  const right = { name: "", label: "the right decoder", wrong: "", distribution: p, tv: 0, right: true };
   const faults = FAULTS_AT_ONE.map(({ name, wrong }) => {
-    const { law, tv } = enumeratePosition(p, q, settingOf("one", name));
-    return { name, label: `fault: ${name.replaceAll("_", " ")}`, wrong, law, tv, right: false };
+    const { distribution, tv } = enumeratePosition(p, q, settingOf("one", name));
+    return { name, label: `fault: ${name.replaceAll("_", " ")}`, wrong, distribution, tv, right: false };
   });
   return [right, ...faults.filter((one) => one.tv > 1e-9 || one.name === sampler)];
 }

@@ -8,8 +8,8 @@ const samplerOf = (options, state) => options.samplers.find((one) => one.name ==
 export function samplerSaid(options, state) {
   const it = samplerOf(options, state);
   if (it.right) return "The right decoder: it draws, accepts and corrects as it should.";
-  if (it.tv === null) return it.wrong || "A sampler of yours: its law is not known here.";
-  const does = it.tv < 1e-9 ? "On these cells its law is the target's all the same: there is nothing to find." : `Its law is off by a total variation of ${shown(it.tv)}.`;
+  if (it.tv === null) return it.wrong || "A sampler of yours: its distribution is not known here.";
+  const does = it.tv < 1e-9 ? "On these cells its distribution is the target's all the same: there is nothing to find." : `Its distribution is off by a total variation of ${shown(it.tv)}.`;
   return `Planted: ${it.wrong}. ${does}`;
 }
 
@@ -19,12 +19,12 @@ export function evidenceSaid(options, state) {
   if (state.error) return { mark: "open", text: `The sampler stopped: ${state.error}` };
   if (!state.n) return { mark: "open", text: "Start, and watch the evidence while samples arrive." };
   if (state.e_alarm !== null) {
-    const forbidden = options.law.findIndex((x, i) => x === 0 && state.counts[i] > 0);
+    const forbidden = options.distribution.findIndex((x, i) => x === 0 && state.counts[i] > 0);
     const why = forbidden >= 0 ? `“${options.cells[forbidden]}” came out, and the target gives it probability 0.` : `e reached ${bound}.`;
-    return { mark: "wrong", text: `✗ At sample ${thousands(state.e_alarm)} ${why} This is not the target's law: a right sampler ever gets there in one run of ${bound} at most, however often one looks.` };
+    return { mark: "wrong", text: `✗ At sample ${thousands(state.e_alarm)} ${why} This is not the target's distribution: a right sampler ever gets there in one run of ${bound} at most, however often one looks.` };
   }
   const e = `e = ${shown(Math.exp(state.log_e))}`;
-  if (state.ended) return { mark: "right", text: `✓ ${n} samples, looked at after each: no evidence against the target's law (${e}, alarm at ${bound}). That is no certainty; a small difference may need more samples.` };
+  if (state.ended) return { mark: "right", text: `✓ ${n} samples, looked at after each: no evidence against the target's distribution (${e}, alarm at ${bound}). That is no certainty; a small difference may need more samples.` };
   return { mark: "open", text: `${n} samples: ${e}, below ${bound}. Nothing to report yet; looking costs nothing.` };
 }
 

@@ -78,17 +78,17 @@ function drafted(data, frame, n) {
   const { text, q, oneHot } = evidence(data, frame.first + frame.node);
   const which = n === 1 ? "" : ` (${frame.node + 1} of ${n})`;
   if (oneHot) return `The draft proposes ${quoted(text)} outright, without a draw: its q is 1 there${which}.`;
-  return `The draft draws ${quoted(text)} from its own law q, where it has probability ${number(q)}${which}. Nobody has checked it yet.`;
+  return `The draft draws ${quoted(text)} from its own distribution q, where it has probability ${number(q)}${which}. Nobody has checked it yet.`;
 }
 
 function verified(data, frame, n) {
   const took = data.round.verify_seconds[frame.round];
   const time = took > 0 ? ` It took ${duration(took)}` : "";
-  if (!n) return `Nothing was proposed: one pass of the target gives the law of the next token.${time && time + "."}`;
+  if (!n) return `Nothing was proposed: one pass of the target gives the distribution of the next token.${time && time + "."}`;
   const draft = data.round.draft_seconds[frame.round];
   const beside = time && draft > 0 ? `${time}; drafting took ${duration(draft)}.` : time && time + ".";
   const what = n === 1 ? "the proposal" : `all ${n} proposals at once`;
-  return `One pass of the target reads ${what} and gives ${count(n + 1, "law")} p: one after each, and one before.${beside}`;
+  return `One pass of the target reads ${what} and gives ${count(n + 1, "distribution")} p: one after each, and one before.${beside}`;
 }
 
 function judged(data, frame) {
@@ -96,7 +96,7 @@ function judged(data, frame) {
   const it = evidence(data, row);
   const token = quoted(it.text);
   if (!data.header.judged_by_u) return byToken(data, it, token, frame);
-  const who = laterSibling(data, frame) ? "what is left of the target's law after its siblings" : "the target";
+  const who = laterSibling(data, frame) ? "what is left of the target's distribution after its siblings" : "the target";
   const gave = it.oneHot
     ? `The draft proposed ${token} outright (q = 1), ${who} gives it ${number(it.p)}`
     : `The draft gave ${token} ${number(it.q)}, ${who} ${number(it.p)}`;
@@ -159,14 +159,14 @@ function closed(data, frame, n) {
   const token = quoted(tokenText(data, data.round.closing[r]));
   const p = number(data.round.closing_p[r]);
   if (!data.round.closing_emitted[r]) return `The text had already ended: ${token} is not part of it.`;
-  if (frame.closing === "plain") return `The target draws ${token} itself; its law gave it ${p}.`;
+  if (frame.closing === "plain") return `The target draws ${token} itself; its distribution gave it ${p}.`;
   if (frame.closing === "bonus") {
     const kept = data.isTree ? "A whole branch was kept" : n === 1 ? "It was kept" : `All ${n} were kept`;
-    return `${kept}, so the law after the last one gives one more token for free: ${token} (p = ${p}).`;
+    return `${kept}, so the distribution after the last one gives one more token for free: ${token} (p = ${p}).`;
   }
   const row = rejectedRow(data, frame);
   if (data.header.rule === "block") return `In place of the rest one token is drawn from what the kept block leaves of p, less q: ${token}, which has probability ${p} there.`;
-  if (looksAtP(data)) return `In its place one token is drawn from the target's own law: ${token}, which has probability ${p} there.`;
+  if (looksAtP(data)) return `In its place one token is drawn from the target's own distribution: ${token}, which has probability ${p} there.`;
   if (!data.header.judged_by_u) return `The target's own token takes the place: ${token}.`;
   const mass = row < 0 ? NaN : 1 - data.node.overlap[row];
   const scaled = mass > 0 ? `, scaled up by 1 / ${number(mass)}` : "";
@@ -209,8 +209,8 @@ export function aloneAt(data, frame) {
   return baseline ? secondsAt(data, frame) / baseline.seconds : NaN;
 }
 
-/** Tokens and probabilities of a law, likeliest first. @returns {{ token: number, p: number, lo: number }[]} */
-export function lawRows(data, table, name, row) {
+/** Tokens and probabilities of a distribution, likeliest first. @returns {{ token: number, p: number, lo: number }[]} */
+export function distributionRows(data, table, name, row) {
   const ids = rowOf(data, table, name, row);
   const p = rowOf(data, table, `${name}_p`, row), lo = rowOf(data, table, `${name}_lo`, row);
   const found = [];

@@ -7,7 +7,7 @@ import math
 from specviz.player.frames import Frame
 from specviz.player.picture.scene import Scene, measure
 from specviz.player.run import Run
-from specviz.player.seen import Bar, Bars, bars_at, scale_of
+from specviz.player.view_state import Bar, Bars, bars_at, scale_of
 from specviz.player.words import number
 
 ROWS, ROW = 6, 25.0
@@ -91,7 +91,7 @@ def _row(
     else:
         scene.box(left, y + 6, p, 13, fill="p")
     right = left + track + NUMBERS
-    if bars.mode != "law":
+    if bars.mode != "distribution":
         scene.text(right - 58, base, number(bar.q), 14.5, "q_ink", anchor="right")
     if bars.mode != "q":
         scene.text(right, base, number(bar.p), 14.5, "p_ink", anchor="right")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from specviz.player.frames import Frame
 from specviz.player.picture.scene import Scene, measure
 from specviz.player.run import Run
-from specviz.player.seen import SLOTS_BEFORE, Slot, slots_at
+from specviz.player.view_state import SLOTS_BEFORE, Slot, slots_at
 from specviz.player.words import trimmed
 
 CELL, GAP, STRIP = 30.0, 3.0, 66.0

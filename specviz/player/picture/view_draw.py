@@ -1,4 +1,7 @@
-"""The draw: u on [0, 1] against the acceptance, then the law that the next token is drawn from."""
+"""The draw: u on [0, 1] against the acceptance.
+
+Then the distribution that the next token is drawn from.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import math
 
 from specviz.player.block import in_blocks
 from specviz.player.contests import DRAFTS, Contest
-from specviz.player.drawn import Draw, draw_at
+from specviz.player.draw_state import Draw, draw_at
 from specviz.player.frames import Frame
 from specviz.player.judging import chance
 from specviz.player.picture.scene import Scene, fitted, measure
@@ -38,7 +41,7 @@ def draw(
         at += TOP + RULER + 28
     if seen.pieces:
         scene.text(x, at + 16, seen.title, 16, "muted", room=width)
-        _law(scene, run, seen, x, at + TOP, width)
+        _distribution(scene, run, seen, x, at + TOP, width)
         at += TOP + RULER + 28
     if says or at == y:
         scene.paragraph(x, at + 18, width, seen.says, 16.5, 3)
@@ -70,7 +73,7 @@ def _test(
     _ends(scene, x, y, width)
 
 
-def _law(scene: Scene, run: Run, seen: Draw, x: float, y: float, width: float) -> None:
+def _distribution(scene: Scene, run: Run, seen: Draw, x: float, y: float, width: float) -> None:
     scene.stripes(x, y, width, RULER, "line", "background")
     tint = "q_tint" if seen.colour == "q" else "p_tint"
     strong = "q" if seen.colour == "q" else "p"

@@ -7,7 +7,7 @@ import math
 from specviz.player.frames import Frame
 from specviz.player.picture.scene import Scene
 from specviz.player.run import Run
-from specviz.player.seen import measures_at
+from specviz.player.view_state import measures_at
 from specviz.player.words import number
 
 ROUNDS = 32

@@ -158,14 +158,14 @@ def test_said(run: Run, frame: Frame, node: int) -> str:
 
 
 def _mini(
-    scene: Scene, x: float, y: float, wide: float, law: str, share: float, known: bool
+    scene: Scene, x: float, y: float, wide: float, distribution: str, share: float, known: bool
 ) -> None:
     track = wide - 80
     if track > 20:
         scene.box(x, y + 2, track, 10, fill="panel")
-        scene.box(x, y + 2, track * min(1.0, share) if known else 0, 10, fill=law)
-    said = f"{law} {number(share) if known else '?'}"
-    scene.text(x + wide, y + 13, said, 15, f"{law}_ink", anchor="right")
+        scene.box(x, y + 2, track * min(1.0, share) if known else 0, 10, fill=distribution)
+    said = f"{distribution} {number(share) if known else '?'}"
+    scene.text(x + wide, y + 13, said, 15, f"{distribution}_ink", anchor="right")
 
 
 def _closing(scene: Scene, run: Run, frame: Frame, x: float, y: float, wide: float) -> None:

@@ -30,7 +30,7 @@ PLAN = Plan(context=32, log_every=1, compile=False)
 
 
 def tiny(layers: int = 3, seed: int = 0, loud: float = 8.0) -> LlamaForCausalLM:
-    """Return a small network whose laws are far from uniform."""
+    """Return a small network whose distributions are far from uniform."""
     model = replace(TINY, layers=layers, seed=seed).build()
     with torch.no_grad():
         for parameter in model.parameters():

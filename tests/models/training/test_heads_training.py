@@ -35,7 +35,7 @@ PLAN = HeadPlan(steps=30, rows=4, context=24, log_every=10, warmup=3)
 
 @cache
 def tiny_target(vocab: int = VOCAB, context: int = 64) -> Model:
-    """A three-layer target whose laws are far from uniform."""
+    """A three-layer target whose distributions are far from uniform."""
     model = build(3, vocab=vocab, hidden=32, intermediate=48, heads=4, kv_heads=2, context=context)
     with torch.no_grad():
         for weight in model.parameters():
@@ -56,7 +56,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> features.Features:
 
 def test_features_are_what_the_target_hands_its_drafters() -> None:
     from specviz.core.contract import Draft
-    from specviz.decoding.target import HFTarget
+    from specviz.decoding.hf.target import HFTarget
 
     target, ids = tiny_target(), windows(1)[0, :20]
     session = HFTarget(target)
@@ -182,7 +182,7 @@ def test_measures_of_a_perfect_and_of_an_untrained_head(data: features.Features)
     untrained = MedusaHeads(medusa_config(target, (3,)))
     measured = measure_medusa(untrained, target.model, kept[:, :, 2:], skip=0)
     p = (kept[:, :, 2] @ target.model.lm_head.weight.T).softmax(-1)
-    for i in range(1, 5):  # an untrained head repeats the target's law of the next token
+    for i in range(1, 5):  # an untrained head repeats the target's distribution of the next token
         here, q = p[:, i:], p[:, :-i]
         assert measured["alpha"][i - 1] == pytest.approx(
             torch.minimum(here, q).sum(-1).mean().item(), abs=1e-5

@@ -60,7 +60,7 @@ def test_exit_divergences_are_zero_only_for_the_final_layer() -> None:
     assert parts[2] > 0.05
 
 
-def test_the_final_law_is_a_constant_for_the_exits() -> None:
+def test_the_final_distribution_is_a_constant_for_the_exits() -> None:
     model = tiny()
     ids = torch.randint(0, VOCAB, (1, 9), generator=torch.Generator().manual_seed(1))
     states = [s.detach().requires_grad_() for s in network.hidden_states(model, ids[:, :-1])]

@@ -26,23 +26,23 @@ from specviz.models.training.target import (
 from tests.models.training.small import PLAN, TINY, VOCAB, tiny
 
 
-def test_sampling_follows_the_models_law() -> None:
+def test_sampling_follows_the_models_distribution() -> None:
     model = tiny(layers=2)
     prompts = torch.tensor([[0, 5, 9]]).expand(20_000, 3)
     text = continue_texts(
         model, prompts, 4, torch.Generator().manual_seed(0), dtype=torch.float32, progress=False
     )
     with torch.no_grad():
-        law = model(prompts[:1]).logits[0, -1].double().softmax(-1)
+        distribution = model(prompts[:1]).logits[0, -1].double().softmax(-1)
     seen = torch.bincount(text[:, 3], minlength=VOCAB).double() / len(text)
-    uniform = torch.full_like(law, 1 / VOCAB)
-    assert (seen - law).abs().sum() / 2 < 0.03
-    assert (seen - uniform).abs().sum() / 2 > 0.1  # planted wrong law
+    uniform = torch.full_like(distribution, 1 / VOCAB)
+    assert (seen - distribution).abs().sum() / 2 < 0.03
+    assert (seen - uniform).abs().sum() / 2 > 0.1  # planted wrong distribution
     torch.testing.assert_close(text[:, :3], prompts)
 
 
 def test_sampling_uses_its_cache_rightly() -> None:
-    """Tokens sampled from a nearly deterministic law are the greedy ones of full passes."""
+    """Tokens sampled from a nearly deterministic distribution are the greedy ones of passes."""
     model = tiny(layers=2, loud=1.0)
     with torch.no_grad():
         for parameter in model.parameters():

@@ -28,7 +28,7 @@ test("what Python packed is what is read here", { skip: !file && "runs from pyte
     assert.equal(tokenText(data, ids[0]), node.text);
     near(p[0], node.p, 2e-5);
     near(q[0], node.q, 2e-5);
-    const sum = (law, tail) => law.reduce((a, b) => a + b, 0) + tail[0] + tail[1];
+    const sum = (distribution, tail) => distribution.reduce((a, b) => a + b, 0) + tail[0] + tail[1];
     near(sum(p, rowOf(data, "node", "tail_p", row)), 1, 1e-3);
     near(sum(q, rowOf(data, "node", "tail_q", row)), 1, 1e-3);
   });

@@ -26,7 +26,7 @@ test("another token won: of an ordinary draft's proposal only that it came later
   near(lanes[2].from, lanes[1].to);
   assert.ok(lanes[2].from < 1);
   const draw = seen(made, 2);
-  assert.equal(draw.law.colour, "q"); // how the proposal came stays in sight
+  assert.equal(draw.distribution.colour, "q"); // how the proposal came stays in sight
   assert.match(draw.says, /is another one: rejected/);
   assert.equal(draftRace(made.data, 0), null);
 });
@@ -34,10 +34,10 @@ test("another token won: of an ordinary draft's proposal only that it came later
 test("a coupled draft's proposal has an arrival: its own race's, at the target's speed", () => {
   const made = raced("coupled", " b", { draw: 2, at: [0.1, 0.25] });
   near(arrival(made.data, 0), (0.25 * 0.4) / 0.2);
-  const { contests, says, law } = seen(made, 2);
+  const { contests, says, distribution } = seen(made, 2);
   assert.deepEqual(contests[0].lanes.map((one) => one.value), [".10", ".30", ".50"]);
   assert.equal(contests[1].lanes[0].text, "a");
-  assert.equal(law, undefined);
+  assert.equal(distribution, undefined);
   assert.match(says, /with the same noise it arrives at \.50: rejected/);
 });
 

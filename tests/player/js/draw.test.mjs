@@ -21,29 +21,29 @@ const near = (a, b) => assert.ok(Math.abs(a - b) < 1e-6, `${a} is not ${b}`);
 const seen = (made, s, whatIf, hint, concealed = false) => drawAt(made.data, frameAt(made.data, made.time, s, concealed), whatIf, hint);
 
 test("the draw that happened", () => {
-  const { test: it, law, says } = seen(story(), 5);
+  const { test: it, distribution, says } = seen(story(), 5);
   near(it.a, 0.5);
   near(it.u, 0.71);
   assert.equal(it.kept, false);
   assert.equal(it.changed, false);
-  assert.equal(law.rows.at(-1).lo, law.chosen.lo); // what was drawn is there, although not among the likeliest
+  assert.equal(distribution.rows.at(-1).lo, distribution.chosen.lo); // what was drawn is there, although not among the likeliest
   assert.match(says, /rejected\. The next draw will fall on “cat”/);
 });
 
 test("what if u had been lower: kept, and the round would go on", () => {
-  const { test: it, law, says } = seen(story(), 5, { u: 0.49 });
+  const { test: it, distribution, says } = seen(story(), 5, { u: 0.49 });
   assert.equal(it.kept, true);
-  assert.equal(law, undefined);
+  assert.equal(distribution, undefined);
   assert.match(says, /^What if u were \.49\? “fox” would be kept, and the round would go on/);
 });
 
 test("what if an accepted one had been rejected: the residual's draw says what comes instead", () => {
   const made = run([{ nodes: [[" a", 1, 0.3, 0.6, 0.1]], closing: " b", kind: 2 }]);
-  const { test: it, law, says } = seen(made, 2, { u: 0.6, v: 0.1 });
+  const { test: it, distribution, says } = seen(made, 2, { u: 0.6, v: 0.1 });
   assert.equal(it.kept, false);
   near(it.real, 0.1);
   assert.match(says, /“a” would be rejected, and “else” would come instead/);
-  assert.equal(seen(made, 2, { u: 0.6, v: 0.5 }).law.chosen.lo, law.rows[0].lo);
+  assert.equal(seen(made, 2, { u: 0.6, v: 0.5 }).distribution.chosen.lo, distribution.rows[0].lo);
   assert.match(seen(made, 2, { u: 0.6, v: 0.99 }).says, /a token that is not listed/);
 });
 
@@ -60,7 +60,7 @@ test("a concealed draw shows neither u nor the acceptance", () => {
 });
 
 test("the closing draw, as it was and as it might have been", () => {
-  near(seen(story(), 6).law.v, 0.5);
+  near(seen(story(), 6).distribution.v, 0.5);
   assert.match(seen(story(), 6).says, /falls on “cat”/);
   assert.match(seen(story(), 6, { v: 0.7 }).says, /What if the draw were \.70\? Then “other” would be emitted/);
   const greedy = run([{ nodes: [], closing: " x", kind: 0, how: 0 }]);
@@ -76,7 +76,7 @@ test("bars: q alone while drafting, then both with their overlap and tails", () 
   near(both.overlap, 0.69);
   assert.deepEqual(both.rows.map((r) => [r.text, r.x]), [["other", false], ["fox", true]]);
   near(both.tail.p, 0.069);
-  assert.equal(at(6).mode, "law");
+  assert.equal(at(6).mode, "distribution");
   assert.equal(at(6).residual, true);
   assert.equal(at(15).residual, false);
   assert.deepEqual([0.04, 0.1, 0.3, 0.9].map(scaleOf), [0.1, 0.1, 0.5, 1]);

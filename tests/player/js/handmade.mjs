@@ -65,9 +65,9 @@ export function run(rounds, more = {}) {
     closing_hi: F.from(column(() => 0.65)),
     closing_time: F.from(column(() => 0.1)),
     closing_second: F.from(column(() => 0.2)),
-    law: U.from(rounds.flatMap((r) => [id(r.closing), id("other")])),
-    law_p: F.from(rounds.flatMap(() => [0.25, 0.5])),
-    law_lo: F.from(rounds.flatMap(() => [0.4, 0.65])),
+    distribution: U.from(rounds.flatMap((r) => [id(r.closing), id("other")])),
+    distribution_p: F.from(rounds.flatMap(() => [0.25, 0.5])),
+    distribution_lo: F.from(rounds.flatMap(() => [0.4, 0.65])),
     target_before: I.from(positions.map((p) => p - 1)),
     target_verified: I.from(column((r, k) => positions[k] + r.nodes.length)),
     target_after: I.from(column((r, k) => positions[k] + emitted[k] - 1)),
@@ -83,7 +83,7 @@ export function run(rounds, more = {}) {
     rule: more.rule ?? "rejection", rule_label: "rejection (lossless)", judged_by_u: more.judged ?? true, label: "draft model",
     baseline: { seconds: 0.01, measured: false },
   };
-  const width = { top: K, top_p: K, top_q: K, top_lo: K, tail_p: 2, tail_q: 2, residual: M, residual_p: M, residual_lo: M, law: M, law_p: M, law_lo: M };
+  const width = { top: K, top_p: K, top_q: K, top_lo: K, tail_p: 2, tail_q: 2, residual: M, residual_p: M, residual_lo: M, distribution: M, distribution_p: M, distribution_lo: M };
   const data = indexed(header, node, round, width);
   return { data, time: timeline(data) };
 }

@@ -47,7 +47,7 @@ test("what is said of a run", () => {
   assert.equal(
     told({ ...STATUS, shown: 1, tokens: 9, passes: 4 }, SETTINGS), "running: 9 of 20 tokens in 4 passes, 2.25 per pass");
   assert.match(told({ ...STATUS, shown: 1, state: "done", ended: "eos" }, SETTINGS), /^done, the text came to its end: 0 of 20/);
-  assert.match(told({ ...STATUS, shown: 1, state: "done", ended: "length", lossy: true }, SETTINGS), /^done: .*; lossy: not the target's law$/);
+  assert.match(told({ ...STATUS, shown: 1, state: "done", ended: "length", lossy: true }, SETTINGS), /^done: .*; lossy: not the target's distribution$/);
 });
 
 test("the fields become settings; an empty number stays one that is refused", () => {

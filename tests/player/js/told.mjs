@@ -35,9 +35,9 @@ for (let step = 0; step < time.length; step++) {
     draw: {
       says: draw.says,
       test: draw.test ? [draw.test.a, draw.test.u, draw.test.kept] : null,
-      pieces: (draw.law?.rows ?? []).map((one) => [tokenText(data, one.token), one.p, one.lo]),
-      title: draw.law?.title ?? "",
-      v: draw.law?.v ?? NaN,
+      pieces: (draw.distribution?.rows ?? []).map((one) => [tokenText(data, one.token), one.p, one.lo]),
+      title: draw.distribution?.title ?? "",
+      v: draw.distribution?.v ?? NaN,
       contests: (draw.contests ?? []).filter(Boolean).map(({ title, lanes }) => [title,
         lanes.map((one) => [one.text, one.role, one.mark, one.look, one.from, one.to, one.value])]),
     },

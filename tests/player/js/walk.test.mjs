@@ -17,7 +17,7 @@ test("with the u that was drawn the walk is the one that happened", () => {
   const made = tree();
   const real = walkAt(made.data, frame(made, 0), made.data.node.u[0]);
   assert.equal(told(real), "0✗ 1✓ 3✗ 4✓");
-  assert.ok(real.same && real.placed && real.law === "p");
+  assert.ok(real.same && real.placed && real.distribution === "p");
 });
 
 test("a first sibling that were kept: the walk descends to its child instead", () => {
@@ -33,9 +33,9 @@ test("a kept one that were rejected: its next sibling, else the residual", () =>
   assert.match(says(made, 4, { u: 0.99 }), /still be kept/); // always kept: p > q
   made.data.node.acceptance[4] = 0.5;
   const draw = drawAt(made.data, frame(made, 4), { u: 0.6 });
-  assert.equal(draw.walk.law, "residual");
+  assert.equal(draw.walk.distribution, "residual");
   assert.match(draw.says, /“fox” would be rejected\. A token drawn from the residual after “fox” would come instead; .*not on record/);
-  assert.ok(Number.isNaN(draw.law.v) && draw.law.chosen === null);
+  assert.ok(Number.isNaN(draw.distribution.v) && draw.distribution.chosen === null);
   made.data.node.acceptance[3] = 0.9; // its sibling before it would be kept then
   assert.match(says(made, 3, { u: 0.2 }), /“dog” would be kept.*p after “dog”, which is not on record/);
   made.data.node.acceptance[1] = 0.5;

@@ -19,8 +19,8 @@ test("the caption of a rejection has this token's numbers", () => {
 
 test("an accepted one, a draft, a pass, a correction, a bonus, a plain token, a rollback", () => {
   assert.equal(said(story(), 4), "The draft gave “a” .50, the target .60, so it is always kept. The draw was u = .30: kept.");
-  assert.match(said(story(), 1), /draws “fox” from its own law q, where it has probability \.62 \(2 of 3\)/);
-  assert.match(said(story(), 3), /all 3 proposals at once and gives 4 laws p.*10 ms; drafting took 3 ms/);
+  assert.match(said(story(), 1), /draws “fox” from its own distribution q, where it has probability \.62 \(2 of 3\)/);
+  assert.match(said(story(), 3), /all 3 proposals at once and gives 4 distributions p.*10 ms; drafting took 3 ms/);
   assert.match(said(story(), 6), /residual max\(0, p − q\), scaled up by 1 \/ \.31: “cat”/);
   assert.match(said(story(), 15), /All 2 were kept.*“Then”/);
   assert.match(said(story(), 9), /The target draws “sat” itself/);
@@ -54,7 +54,7 @@ test("a block: each position's own test, and the last that passes decides", () =
 });
 
 test("a later sibling in a tree faces what is left of p, and the first does not", () => {
-  assert.match(said(tree(), 7), /“the” \.40, what is left of the target's law after its siblings \.60/);
+  assert.match(said(tree(), 7), /“the” \.40, what is left of the target's distribution after its siblings \.60/);
   assert.match(said(tree(), 6), /“a” \.50, the target \.20/);
 });
 

@@ -19,10 +19,10 @@ test("exact intervals as Python's", () => {
 });
 
 test("noise floors, pooling, Pearson's test and what would be caught, as Python's", () => {
-  for (const [law, n, floor] of told.floors) assert.ok(relative(chance.noiseFloor(law, n), floor, 1e-8));
+  for (const [distribution, n, floor] of told.floors) assert.ok(relative(chance.noiseFloor(distribution, n), floor, 1e-8));
   for (const [expected, label] of told.pools) assert.deepEqual(chance.poolRare(expected), label);
-  for (const { counts, law, statistic, dof, p } of told.tests) {
-    const got = chance.pearson(counts, law);
+  for (const { counts, distribution, statistic, dof, p } of told.tests) {
+    const got = chance.pearson(counts, distribution);
     assert.equal(got.dof, dof);
     assert.ok(p === null ? Number.isNaN(got.p) : relative(got.p, p, 1e-7), `${counts}`);
     if (p !== null) assert.ok(relative(got.statistic, statistic));
@@ -38,8 +38,8 @@ test("nothing is tested with one cell, and a looked-at test waits for five in ea
 });
 
 test("the e-process is Python's, sample by sample", () => {
-  for (const { law, cells, log_e, crossed } of told.processes) {
-    const watch = eProcess(law);
+  for (const { distribution, cells, log_e, crossed } of told.processes) {
+    const watch = eProcess(distribution);
     cells.forEach((x, i) => {
       watch.add(x);
       assert.ok(log_e[i] === null ? watch.logE === Infinity : close(watch.logE, log_e[i], 1e-9 * Math.max(1, Math.abs(log_e[i]))), `sample ${i}`);

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { lawFrom, movedTo, PRESETS, resized, roomFor, scaleFor } from "../../../../specviz/player/js/editing.js";
+import { distributionFrom, movedTo, PRESETS, resized, roomFor, scaleFor } from "../../../../specviz/player/js/editing.js";
 import { ACTS, begin, exactAt, manyAt, rowsAt, stepsOf } from "../../../../specviz/player/js/editor_state.js";
 import { changeSaid, exactSaid, faultSaid, spokenOf, stepSaid, verdictSaid } from "../../../../specviz/player/js/editor_words.js";
 import { FAULTS_AT_ONE } from "../../../../specviz/player/js/faults_at_one.js";
 import { WAYS } from "../../../../specviz/player/js/one_position.js";
 import { close, closeAll, told } from "./told.mjs";
 
-const total = (law) => law.reduce((a, b) => a + b, 0);
+const total = (distribution) => distribution.reduce((a, b) => a + b, 0);
 
 test("moving a bar keeps the others' proportions and the sum", () => {
   assert.ok(closeAll(movedTo([0.5, 0.3, 0.2], 0, 0.75), [0.75, 0.15, 0.1]));
@@ -17,15 +17,15 @@ test("moving a bar keeps the others' proportions and the sum", () => {
 });
 
 test("locked bars stay, and what they hold cannot be taken", () => {
-  const law = [0.5, 0.3, 0.2], locked = [false, true, false];
-  assert.ok(closeAll(movedTo(law, 0, 0.9, locked), [0.7, 0.3, 0]));
-  assert.ok(close(roomFor(law, 0, locked), 0.7));
-  assert.equal(movedTo(law, 1, 0.9, locked), law);
-  assert.equal(movedTo(law, 0, 0.9, [false, true, true]), law);
-  assert.equal(movedTo(law, 0, NaN), law);
+  const distribution = [0.5, 0.3, 0.2], locked = [false, true, false];
+  assert.ok(closeAll(movedTo(distribution, 0, 0.9, locked), [0.7, 0.3, 0]));
+  assert.ok(close(roomFor(distribution, 0, locked), 0.7));
+  assert.equal(movedTo(distribution, 1, 0.9, locked), distribution);
+  assert.equal(movedTo(distribution, 0, 0.9, [false, true, true]), distribution);
+  assert.equal(movedTo(distribution, 0, NaN), distribution);
 });
 
-test("whatever is done, laws stay laws", () => {
+test("whatever is done, distributions stay distributions", () => {
   let state = begin({ seed: 3 }), seed = 1;
   const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
   for (let i = 0; i < 600; i++) {
@@ -34,15 +34,15 @@ test("whatever is done, laws stay laws", () => {
     if (act < 3) state = ACTS.move(state, which, at, random() * 1.4 - 0.2);
     else if (act === 3) state = ACTS.lock(state, which, at);
     else state = ACTS.resize(state, Math.floor(random() * 14));
-    for (const law of [state.p, state.q]) {
-      assert.ok(close(total(law), 1, 1e-9) && law.every((x) => x >= 0 && x <= 1 + 1e-12));
-      assert.ok(law.length === state.words.length && law.length >= 2 && law.length <= 12);
+    for (const distribution of [state.p, state.q]) {
+      assert.ok(close(total(distribution), 1, 1e-9) && distribution.every((x) => x >= 0 && x <= 1 + 1e-12));
+      assert.ok(distribution.length === state.words.length && distribution.length >= 2 && distribution.length <= 12);
     }
     if (i % 20 === 0) assert.ok(exactAt(state).tv >= 0);
   }
 });
 
-test("presets are laws that Python knows by name", () => {
+test("presets are distributions that Python knows by name", () => {
   assert.deepEqual(PRESETS.map((one) => one.name), told.presets);
   assert.deepEqual({ words: PRESETS[0].words, p: PRESETS[0].p, q: PRESETS[0].q }, told.fox);
   for (const one of PRESETS) {
@@ -55,15 +55,15 @@ test("presets are laws that Python knows by name", () => {
   assert.equal(exactAt(begin({ preset: "disjoint" })).overlap, 0);
 });
 
-test("the laws of a model are taken if they are laws, and recognised", () => {
-  assert.equal(lawFrom([0.5, 0.5, NaN]), null);
-  assert.equal(lawFrom([1]), null);
-  assert.equal(lawFrom("pq"), null);
-  assert.deepEqual(lawFrom([2, 2]), [0.5, 0.5]);
+test("the distributions of a model are taken if they are distributions, and recognised", () => {
+  assert.equal(distributionFrom([0.5, 0.5, NaN]), null);
+  assert.equal(distributionFrom([1]), null);
+  assert.equal(distributionFrom("pq"), null);
+  assert.deepEqual(distributionFrom([2, 2]), [0.5, 0.5]);
   assert.equal(begin({ words: ["a", "b"], p: [0.1, 0.9], q: [0.5, 0.5] }).preset, "");
   assert.equal(begin({ ...told.fox }).preset, "fox");
   assert.equal(begin({ words: ["a"], p: [1], q: [1] }).preset, "fox");
-  assert.equal(begin({ fault: "siblings_one_law" }).way, "two_without"); // a fault brings its own way
+  assert.equal(begin({ fault: "siblings_one_distribution" }).way, "two_without"); // a fault brings its own way
 });
 
 test("adding and removing tokens", () => {
@@ -116,7 +116,7 @@ test("a right decoder is not told wrong, a broken one is, and nothing is ever pr
     const { exact, many, said } = sampled(begin({ preset: "worked", fault: name, seed: 1 }));
     assert.ok(["differs", "impossible"].includes(many.answer), name);
     assert.equal(said.mark, "wrong");
-    assert.match(said.text, /agrees with the faulty law/, name);
+    assert.match(said.text, /agrees with the faulty distribution/, name);
     assert.ok(many.tv > many.bound && Math.abs(many.tv - exact.wrong.tv) < 0.03, name);
     assert.ok(!/proved|proof/.test(said.text));
   }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FAULTS_AT_ONE, faultAtOne, GRID, settingOf } from "../../../../specviz/player/js/faults_at_one.js";
 import {
-  drawMany, drawOne, enumeratePosition, oneHot, overlapOf, position, residualLaw, totalVariation, WAYS,
+  drawMany, drawOne, enumeratePosition, oneHot, overlapOf, position, residualDistribution, totalVariation, WAYS,
 } from "../../../../specviz/player/js/one_position.js";
 import { philoxUniform } from "../../../../specviz/player/js/philox.js";
 import { close, closeAll, number, told } from "./told.mjs";
@@ -27,17 +27,17 @@ test("golden: one position", () => {
   assert.equal(number(golden.chain_with_match_rule.rejection), number(one.alpha));
 });
 
-test("golden: wrong laws of one position", () => {
-  assert.ok(closeAll(withFault("greedy_draft_soft_q").law, one.wrong_argmax_draft_with_soft_q_law.map(number)));
-  assert.ok(closeAll(withFault("resample_from_p").law, one.wrong_resample_from_p_law.map(number)));
-  assert.ok(close(withFault("siblings_one_law").tv, one.wrong_without_replacement_with_unrenormalised_q_total_variation, 1e-6));
+test("golden: wrong distributions of one position", () => {
+  assert.ok(closeAll(withFault("greedy_draft_soft_q").distribution, one.wrong_argmax_draft_with_soft_q_distribution.map(number)));
+  assert.ok(closeAll(withFault("resample_from_p").distribution, one.wrong_resample_from_p_distribution.map(number)));
+  assert.ok(close(withFault("siblings_one_distribution").tv, one.wrong_without_replacement_with_unrenormalised_q_total_variation, 1e-6));
 });
 
 test("golden: a proposal dropped because of its own confidence", () => {
   const it = golden.stopping_and_pruning, p = it.p.map(number), q = it.q.map(number);
   assert.equal(number(it.drop_if_q_below), 0.5);
   const exact = withFault("sure_proposals_only", p, q);
-  assert.ok(closeAll(exact.law, it.law.map(number)));
+  assert.ok(closeAll(exact.distribution, it.distribution.map(number)));
   assert.ok(close(exact.tv, number(it.total_variation)));
 });
 
@@ -52,7 +52,7 @@ test("golden: the worked example, one position at a time", () => {
   it.proposals.forEach((_, i) => {
     const p = [it.p[i], 1 - it.p[i]], q = [it.q[i], 1 - it.q[i]], u = it.draws[i] === "any" ? 0.999999 : it.draws[i];
     const draws = {
-      choose: (law, purpose) => ({ token: purpose === 0 ? 0 : law.findIndex((x) => x > 0), u: 0 }),
+      choose: (distribution, purpose) => ({ token: purpose === 0 ? 0 : distribution.findIndex((x) => x > 0), u: 0 }),
       accept: (chance) => ({ kept: u < chance, u }),
     };
     const happened = position(p, q, {}, draws);
@@ -61,11 +61,11 @@ test("golden: the worked example, one position at a time", () => {
   });
 });
 
-test("faults have the laws that Python enumerates", () => {
+test("faults have the distributions that Python enumerates", () => {
   assert.ok(told.faults.length > 100);
-  for (const { name, p, q, law, tv, acceptance } of told.faults) {
+  for (const { name, p, q, distribution, tv, acceptance } of told.faults) {
     const exact = withFault(name, p, q);
-    assert.ok(closeAll(exact.law, law, 1e-10), `${name}: ${exact.law} is not ${law}`);
+    assert.ok(closeAll(exact.distribution, distribution, 1e-10), `${name}: ${exact.distribution} is not ${distribution}`);
     assert.ok(close(exact.tv, tv, 1e-10), name);
     if (acceptance !== null) assert.ok(close(exact.acceptance, acceptance, 1e-10), name);
   }
@@ -85,13 +85,13 @@ test("Python's rule decides the same from the same numbers", () => {
   assert.ok(told.decided.length >= 300);
   for (const { p, q, v, u, w, x, kept, token } of told.decided) {
     const numbers = [v, w];
-    const invert = (law, at) => {
+    const invert = (distribution, at) => {
       let total = 0;
-      const ends = law.map((mass) => (total += mass));
+      const ends = distribution.map((mass) => (total += mass));
       return ends.findIndex((end) => end > at * total);
     };
     const draws = {
-      choose: (law) => { const at = numbers.shift(); return { token: invert(law, at), u: at }; },
+      choose: (distribution) => { const at = numbers.shift(); return { token: invert(distribution, at), u: at }; },
       accept: (chance) => ({ kept: u < chance, u }),
     };
     const happened = position(p, q, {}, draws);
@@ -109,17 +109,17 @@ test("the sampler follows the enumerator, and a planted twin does not", () => {
   for (const name of ["", ...told.names]) {
     const setting = settingOf("one", name), exact = enumeratePosition(P, Q, setting), n = 4000;
     const { counts, kept } = drawMany(P, Q, setting, 11, 0, n);
-    assert.ok(totalVariation(counts.map((k) => k / n), exact.law) < 0.04, name);
+    assert.ok(totalVariation(counts.map((k) => k / n), exact.distribution) < 0.04, name);
     assert.ok(Math.abs(kept / n - exact.acceptance) < 0.04, name);
   }
   const { counts } = drawMany(P, Q, settingOf("one", "always_accept"), 11, 0, 4000);
   assert.ok(totalVariation(counts.map((k) => k / 4000), P) > 0.4);
 });
 
-test("edges: identical, disjoint and one-hot laws, q without what p has", () => {
+test("edges: identical, disjoint and one-hot distributions, q without what p has", () => {
   const same = [0.4, 0.3, 0.3];
   assert.deepEqual(enumeratePosition(same, same).acceptance, 1);
-  assert.deepEqual(residualLaw(same, same), same);
+  assert.deepEqual(residualDistribution(same, same), same);
   const apart = enumeratePosition([0.5, 0.5, 0, 0], [0, 0, 0.5, 0.5]);
   assert.ok(apart.acceptance === 0 && apart.tv < 1e-15);
   for (const way of WAYS.map((w) => w.name)) {
@@ -127,13 +127,13 @@ test("edges: identical, disjoint and one-hot laws, q without what p has", () => 
     assert.ok(enumeratePosition([0.2, 0.3, 0.5], oneHot(3, 1), { way }).tv < 1e-12, way);
   }
   for (const fault of told.names) {
-    const { law } = withFault(fault, [1, 0, 0], [0, 0, 1]);
-    assert.ok(close(law.reduce((a, b) => a + b), 1) && law.every((x) => x >= 0), fault);
+    const { distribution } = withFault(fault, [1, 0, 0], [0, 0, 1]);
+    assert.ok(close(distribution.reduce((a, b) => a + b), 1) && distribution.every((x) => x >= 0), fault);
   }
 });
 
 test("≤ lets a token pass that p forbids; < does not", () => {
   const p = [0, 1], q = [1, 0];
-  assert.ok(close(withFault("less_or_equal", p, q).law[0], 1 / GRID));
-  assert.equal(enumeratePosition(p, q).law[0], 0);
+  assert.ok(close(withFault("less_or_equal", p, q).distribution[0], 1 / GRID));
+  assert.equal(enumeratePosition(p, q).distribution[0], 0);
 });

@@ -109,7 +109,7 @@ test("a draw shows each part when its turn comes", () => {
   assert.deepEqual(laid.map((one) => [one.lo, one.size, one.on]), [[0, 0.5, false], [0.5, 0.25, false], [0.75, 0.25, true]]);
 });
 
-test("observed against expected: misses have another shape, the fault's law its own mark", () => {
+test("observed against expected: misses have another shape, the fault's distribution its own mark", () => {
   let state = ACTS.many(begin({ preset: "worked", fault: "always_accept" }));
   state = ACTS.more(state, 10_000);
   const exact = exactAt(state), many = manyAt(state, exact), bars = observedBars();
@@ -121,7 +121,7 @@ test("observed against expected: misses have another shape, the fault's law its 
   assert.equal(ofClass(bars.el, "svp-wrongly").length, 4);
   bars.update(many.rows.map((row) => ({ ...row, outside: false })), many.n, false);
   assert.equal(ofClass(bars.el, "svp-wrongly").length, 0);
-  assert.equal(endOf([{ expected: 0.3, law: 0.45, seen: 0.31, high: 0.33 }]), 0.5);
+  assert.equal(endOf([{ expected: 0.3, distribution: 0.45, seen: 0.31, high: 0.33 }]), 0.5);
   assert.ok(closeAll(Object.values(gaugeAt({ tv: 0.1, floor: 0.02, bound: 0.04 })).slice(0, 3), [0.16, 0.32, 0.8]));
   const strip = gauge();
   strip.update({ tv: 0.1, floor: 0.02, bound: 0.04 }, "words");

@@ -10,14 +10,14 @@ import { close, told } from "./told.mjs";
 
 const P = [0.4, 0.1, 0.3, 0.15, 0.05], Q = [0.3, 0.2, 0.1, 0.15, 0.25];
 const base = (limit = 2000, more = {}) => ({
-  p: P, q: Q, law: P, cells: ["the", "quick", "brown", "fox", "lazy"], alpha: 0.01, limit, looks: looksUpTo(limit), rates: [20, 500],
+  p: P, q: Q, distribution: P, cells: ["the", "quick", "brown", "fox", "lazy"], alpha: 0.01, limit, looks: looksUpTo(limit), rates: [20, 500],
   rate: 500, seed: 0, sampler: "", here: true, ...more,
 });
 const withSamplers = (options) => ({ ...options, samplers: samplersHere(options) });
 
 test("a run sees what Python's sees, look by look", () => {
   for (const one of told.runs) {
-    const run = watchedRun({ law: one.law, alpha: one.alpha, looks: one.looks, limit: one.looks.at(-1) });
+    const run = watchedRun({ distribution: one.distribution, alpha: one.alpha, looks: one.looks, limit: one.looks.at(-1) });
     for (const cell of one.cells) run.take(cell);
     for (const name of ["n", "counts", "p_alarm", "e_alarm"]) assert.deepEqual(run[name], one.told[name], name);
     assert.ok(close(run.log_e, one.told.log_e, 1e-8));
@@ -125,7 +125,7 @@ test("the verdict is the e-process's, and never a proof", () => {
   assert.equal(evidenceSaid(right.options, { ...right.state, ended: false }).mark, "open");
   assert.match(evidenceSaid(right.options, { ...right.state, error: "ValueError: no" }).text, /stopped: ValueError/);
   for (const { options, state } of [right, wrong]) assert.ok(!/proved|proof|NaN|undefined/.test(spokenWatch(options, state)));
-  const forbidden = watched("always_accept", 500, { p: [0.5, 0.5, 0, 0, 0], law: [0.5, 0.5, 0, 0, 0] });
+  const forbidden = watched("always_accept", 500, { p: [0.5, 0.5, 0, 0, 0], distribution: [0.5, 0.5, 0, 0, 0] });
   assert.match(evidenceSaid(forbidden.options, forbidden.state).text, /probability 0/);
 });
 

@@ -1,0 +1,1 @@
+"""A Hugging Face model as a target: forward passes, cache, masks, self-test."""

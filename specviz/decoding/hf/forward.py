@@ -1,0 +1,76 @@
+"""What one pass of a model is given: the tokens, checked, and the arguments of its forward."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from specviz.core.contract import Draft, IntArray
+
+if TYPE_CHECKING:
+    from specviz.decoding.hf.target import HFTarget
+
+SPARE_ROWS = 8
+"""So many unneeded rows go through the head too: slicing can make a CPU copy the head's weight."""
+
+
+def fed_tokens(target: HFTarget, pending: IntArray, draft: Draft) -> IntArray:
+    """Return ``(k + n,)``: the pending tokens, then the draft's nodes; or say what is wrong.
+
+    Raises
+    ------
+    ValueError, RuntimeError
+        See :meth:`.HFTarget.verify`.
+    """
+    if target.verified is not None and len(target.verified) > 0:
+        raise RuntimeError("settle the proposals of the last verify() with keep() first")
+    fed = np.concatenate([np.asarray(pending, dtype=np.int64), draft.tokens])
+    if len(fed) == len(draft):
+        raise ValueError("pending must hold at least one token, got none")
+    ends = target.length + len(fed) - len(draft) + (int(draft.depths().max(initial=-1)) + 1)
+    if target.context_length is not None and ends > target.context_length:
+        raise ValueError(
+            f"the pass would reach {ends} tokens, but the model's context holds "
+            f"{target.context_length}"
+        )
+    unknown = (fed < 0) | (fed >= target.known_ids)
+    if not unknown.any():
+        return fed
+    if fed.min() < 0 or fed.max() >= target.vocab_size:
+        raise ValueError(
+            f"token id {fed[unknown][0]} is not one of the model's {target.known_ids} ids"
+        )
+    # A draft may meet ids that only its target has. Whatever it then reads, q stays its
+    # distribution.
+    return np.where(unknown, target.stand_in, fed)
+
+
+def forward_arguments(
+    target: HFTarget, fed: IntArray, pending: int, draft: Draft, *, masked: bool, done: int = 0
+) -> dict[str, Any]:
+    """Return what the model's forward is called with for ``fed[done:]``.
+
+    Without ``masked`` the model makes its own causal mask, from the length of its cache.
+    """
+    device, rows = target.model.device, 1 + len(draft)
+    arguments: dict[str, Any] = {
+        "input_ids": torch.as_tensor(fed[done:], device=device)[None],  # (1, k + n - done)
+        "use_cache": True,
+        target.cache_argument or "cache": target.cache,
+    }
+    if "position_ids" in target.takes:
+        depth = np.concatenate([np.arange(pending), pending + draft.depths()])[done:]
+        places = torch.as_tensor(target.length + depth, device=device)
+        arguments["position_ids"] = places[None]
+    if masked:
+        masks: Any = target.tree_masks(pending, draft)
+        if done and isinstance(masks, dict):
+            masks = {kind: mask[..., done:, :] for kind, mask in masks.items()}
+        elif done:
+            masks = masks[..., done:, :]
+        arguments["attention_mask"] = masks
+    if "logits_to_keep" in target.takes and len(fed) - done > rows + SPARE_ROWS:
+        arguments["logits_to_keep"] = rows
+    return arguments

@@ -1,0 +1,1 @@
+"""Very many continuations at once, for the statistics."""

@@ -1,0 +1,1 @@
+"""Audits: any sampler against the target's distribution."""

@@ -1,0 +1,203 @@
+"""A model as the distribution it stands for: of any context.
+
+And before every token of a given text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from specviz.core.contract import Draft, FloatArray, IntArray, Sampling
+from specviz.lossless.statistics.conditional_distribution import Prefix
+from specviz.lossless.statistics.scores import Scores, score_tokens
+
+AT_ONCE = 2**24
+"""At most so many probabilities are held at a time when a text is scored."""
+
+
+@dataclass(frozen=True)
+class Against:
+    """The target of an audit: a model, its vocabulary and its end tokens.
+
+    Parameters
+    ----------
+    model : Model or tabular model
+        Whose distribution the texts are held to.
+    vocab_size : int
+        Width of that distribution.
+    end_ids : frozenset of int
+        Tokens that end a text.
+    pair : Pair or None
+        Where token strings and prompts as text come from.
+    """
+
+    model: Any
+    vocab_size: int
+    end_ids: frozenset[int]
+    pair: Any = None
+
+    def encode(self, prompt: Any) -> IntArray:
+        """Return the prompt as ids ``(k,)``.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is text and there is no tokenizer, empty, or outside the vocabulary.
+        """
+        if self.pair is not None:
+            ids: IntArray = self.pair.encode(prompt)
+            return ids
+        return checked_prompt(prompt, self.vocab_size)
+
+    def words(self, ids: Any) -> dict[int, str] | None:
+        """Return display strings of token ids, where a tokenizer knows them."""
+        if self.pair is None:
+            return None
+        found: dict[int, str] = self.pair.token_strings(sorted({int(i) for i in ids if i >= 0}))
+        return found
+
+
+def against(target: Any, end_ids: Any = None) -> Against:
+    """Return what an audit's ``target=`` stands for: a pair, a model, or a Hugging Face model."""
+    from specviz.models.model import as_model
+
+    pair = None
+    if hasattr(target, "token_strings") and hasattr(target, "target"):
+        pair, target = target, target.target
+    known = any(hasattr(target, name) for name in ("session", "vocab_size", "config"))
+    if not known and not isinstance(target, (str, Path)):  # a name has a sentence of its own
+        raise TypeError(
+            f"target must be a Pair, a TabularModel or TabularPair, or a Hugging Face causal "
+            f"language model in memory, got {target!r:.60}"
+        )
+    model = as_model(target, role="target")
+    ends = (pair.stop_ids if pair is not None else model.eos_ids) if end_ids is None else end_ids
+    return Against(model, int(model.vocab_size), frozenset(int(i) for i in ends), pair)
+
+
+def checked_prompt(prompt: Any, vocab_size: int | None = None) -> IntArray:
+    """Return token ids ``(k,)``, or say what a prompt must be."""
+    if isinstance(prompt, (str, bytes)) or prompt is None:
+        raise TypeError(f"prompt must be a list of token ids here, got {prompt!r:.60}")
+    ids = np.asarray(prompt)
+    if ids.ndim != 1 or not len(ids) or ids.dtype.kind not in "iu":
+        raise ValueError(f"prompt must be a non-empty list of token ids, got {prompt!r:.60}")
+    if ids.min() < 0 or (vocab_size is not None and ids.max() >= vocab_size):
+        raise ValueError(f"prompt has an id outside the vocabulary: {prompt!r:.60}")
+    return ids.astype(np.int64)
+
+
+class ModelDistribution:
+    """Emitted tokens so far → the model's distribution of the next, after every sampling setting.
+
+    Each context is computed once; contexts asked for together go through the model in batches.
+    """
+
+    def __init__(
+        self, model: Any, prompt: IntArray, sampling: Sampling, vocab_size: int,
+        role: str = "target",
+    ) -> None:  # fmt: skip
+        from specviz.decoding.replicas.logit_cache import LogitStore
+
+        self._role = role
+        self._store = LogitStore(model, prompt, vocab_size)
+        self._prompt, self._sampling = prompt, sampling
+
+    def __call__(self, prefix: Prefix) -> FloatArray:
+        """Return the distribution ``(vocab,)`` after one context."""
+        distribution: FloatArray = self.many([prefix])[0]
+        return distribution
+
+    def many(self, prefixes: Sequence[Prefix]) -> FloatArray:
+        """Return distributions ``(k, vocab)``."""
+        from specviz.decoding.distributions import distributions
+
+        past = [np.append(self._prompt, prefix).astype(np.int64) for prefix in prefixes]
+        whose = (
+            f"after {len(past[0]) if past else 0} tokens (the prompt's included), the {self._role}"
+        )
+        found: FloatArray = distributions(
+            self._store.rows(list(prefixes)), self._sampling, past, whose
+        )
+        return found
+
+
+class Teacher:
+    """Scores texts with a model, each in one teacher-forced pass (long ones in pieces).
+
+    Parameters
+    ----------
+    target : Against
+        Whose distribution the texts are held to.
+    draft : Model or tabular model, optional
+        Adds log p/q.
+    """
+
+    def __init__(self, target: Against, draft: Any = None) -> None:
+        from specviz.decoding.hf.target import open_session
+
+        self._vocab_size = target.vocab_size
+        self._target = open_session(target.model, target.vocab_size)
+        self._draft = None if draft is None else open_session(draft, target.vocab_size)
+
+    def score(self, prompt: IntArray, tokens: IntArray, sampling: Sampling) -> Scores:
+        """Return the scores of one text.
+
+        Raises
+        ------
+        ValueError
+            If an id is outside the vocabulary, or the text is longer than the context.
+        """
+        outside = np.flatnonzero((tokens < 0) | (tokens >= self._vocab_size))
+        if len(outside):
+            raise ValueError(
+                f"a text has id {tokens[outside[0]]} at position {outside[0]}, outside the "
+                f"target's vocabulary of {self._vocab_size:,}"
+            )
+        limit = self._target.context_length
+        if limit is not None and len(prompt) + len(tokens) > limit + 1:
+            raise ValueError(
+                f"a text has {len(prompt) + len(tokens)} tokens with its prompt, the target's "
+                f"context holds {limit}: cut it"
+            )
+        sessions = [self._target, self._draft] if self._draft is not None else [self._target]
+        for session in sessions:
+            session.begin()
+        piece = max(1, AT_ONCE // self._vocab_size)
+        parts = []
+        for first in range(0, len(tokens), piece):
+            some = tokens[first : first + piece]
+            p, *q = (
+                self._distributions(s, prompt, tokens, first, some, sampling) for s in sessions
+            )
+            parts.append(score_tokens(p, some, q[0] if q else None))
+        return _one_text(Scores.join(parts))
+
+    def _distributions(
+        self, session: Any, prompt: IntArray, tokens: IntArray, first: int, some: IntArray,
+        sampling: Sampling,
+    ) -> FloatArray:  # fmt: skip
+        """Return the distributions ``(len(some), vocab)`` before each token of a piece."""
+        from specviz.decoding.distributions import distributions
+
+        text = np.concatenate([prompt, tokens[:first]])
+        chain = Draft.chain(some[:-1].tolist(), None, self._vocab_size)
+        logits = session.verify(text[session.length :], chain)
+        session.keep(list(range(len(chain))))
+        past = None
+        if sampling.repetition_penalty != 1:
+            past = [np.concatenate([text, some[:i]]) for i in range(len(some))]
+        role = "target" if session is self._target else "draft"
+        whose = f"after {len(text)} tokens (the prompt's included), the {role}"
+        found: FloatArray = distributions(logits, sampling, past, whose)
+        return found
+
+
+def _one_text(scores: Scores) -> Scores:
+    zero = np.zeros(len(scores), dtype=np.int64)
+    return Scores(scores.p, scores.below, zero, scores.log_p, scores.log_ratio)

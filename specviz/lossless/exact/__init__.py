@@ -1,0 +1,1 @@
+"""Exact enumeration of the distribution that a drafter and a rule induce."""
