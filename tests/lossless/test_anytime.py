@@ -133,7 +133,7 @@ def test_looks_are_the_p_values_of_scipy() -> None:
     [
         (lambda: EProcess([0.5, 0.4]), "misses a sum of 1"),
         (lambda: EProcess([0.5, np.nan]), "NaN"),
-        (lambda: EProcess([0.5, 0.5], alpha=2), "alpha must lie"),
+        (lambda: EProcess([0.5, 0.5], alpha=2), "alpha must be a number between 0 and 1"),
         (lambda: EProcess([0.5, 0.5], concentrations=[]), "concentrations must be positive"),
         (lambda: EProcess([0.5, 0.5]).update([2]), "outside 0 … 1"),
         (lambda: EProcess([0.5, 0.5]).update([0.0]), "whole numbers"),

@@ -105,7 +105,7 @@ RETURNS = [
     (lambda n: [[0, 1, 2]] * (n - 1), "returned 99 sequences where 100 were asked for"),
     (lambda n: [[0.5, 1.0]] * n, "sequence 0 must be one list of token ids, got float such as"),
     (lambda n: ["the fox"] * n, "must be one list of token ids, got the text 'the fox': encode it"),
-    (lambda n: [["the", "fox"]] * n, "must be one list of token ids, got str such as the"),
+    (lambda n: [["the", "fox"]] * n, "must be one list of token ids, got str such as 'the'"),
     (lambda n: np.zeros((n, 1, 3), int), r"must be one list of token ids, got shape \(1, 3\)"),
     (lambda n: [[0, [1, 2]]] * n, "must be one list of token ids, got lists of different lengths"),
     (lambda n: torch.zeros(n, 3), "must be one list of token ids, got float such as 0.0"),

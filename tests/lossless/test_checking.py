@@ -46,7 +46,7 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: first_difference("ab", "ac", COIN, prompt=[0]), "a must be .* the text 'ab'"),
     (lambda: first_difference([0], [1], COIN, prompt="x"), "prompt must be one list"),
     (lambda: first_difference([0], [1], COIN, prompt=[0], near="x"), "near must be a number"),
-    (lambda: first_difference([0], [1], COIN, prompt=[0], near=-1), "near must be .* at least 0"),
+    (lambda: first_difference([0], [1], COIN, prompt=[0], near=-1), "near must be a number >= 0"),
     (lambda: first_difference([0], [7], COIN, prompt=[0]), "b has id 7, outside the vocabulary"),
     (lambda: first_difference([0], [1], 42, prompt=[0]), "target must be a Pair, a TabularModel"),
 ]

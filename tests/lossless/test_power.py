@@ -159,7 +159,7 @@ def test_a_distribution_of_another_length_is_refused() -> None:
     [
         (lambda: samples_for_tv(0.0, 7), "tv must lie between 0 and 1"),
         (lambda: samples_for_tv(0.1, 0), "dof must be at least 1"),
-        (lambda: samples_for_tv(0.1, 7, alpha=1.0), "alpha must lie"),
+        (lambda: samples_for_tv(0.1, 7, alpha=1.0), "alpha must be a number between 0 and 1"),
         (lambda: samples_for_tv(0.1, 7, power=0.001), "power must lie"),
         (lambda: detectable_tv(0, 7), "n must be at least 1"),
     ],

@@ -122,9 +122,13 @@ def test_what_cannot_be_emitted_is_refused(verifier: Any, sentence: str) -> None
         ({"verifier": 3}, TypeError, "verifier must be a function"),
         ({"verifier": by_the_book, "n": 0}, ValueError, "n must be"),
         ({"verifier": by_the_book, "gamma": 0}, ValueError, "gamma must be"),
-        ({"verifier": by_the_book, "vocab_size": True}, ValueError, "vocab_size must be"),
+        ({"verifier": by_the_book, "vocab_size": True}, TypeError, "vocab_size must be"),
         ({"verifier": by_the_book, "vocab_size": 10**5}, ValueError, "vocab_size must be .* 1,000"),
-        ({"verifier": by_the_book, "alpha": "x"}, TypeError, "alpha must be a number, got 'x'"),
+        (
+            {"verifier": by_the_book, "alpha": "x"},
+            TypeError,
+            "alpha must be a number between 0 and 1, got 'x'",
+        ),
         ({"verifier": by_the_book, "seed": -1}, ValueError, "seed must be"),
     ],
 )

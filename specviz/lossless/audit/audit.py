@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from specviz.core.checks import bare_ids, whole
+from specviz.core import checks
 from specviz.core.draws import checked_seed
 from specviz.lossless.audit.recorded_texts import SETTINGS, sampling_of
 from specviz.lossless.audit.sources import (
@@ -149,9 +149,9 @@ def audit(
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     for name, value in (("n", n), ("length", length), ("per_call", per_call)):
         if value is not None:
-            whole(name, value, 1, MOST_TEXTS)
+            checks.whole(name, value, 1, MOST_TEXTS)
     if end_ids is not None:
-        end_ids = frozenset(bare_ids("end_ids", end_ids).tolist())
+        end_ids = frozenset(checks.token_ids("end_ids", end_ids).tolist())
     asked = Asked(
         Settings(alpha, margin, 0.2 if effect is None else effect, checked_seed(seed)),
         given, n, effect, length, method, seed, path, per_call, progress, draft,

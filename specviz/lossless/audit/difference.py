@@ -72,7 +72,7 @@ def first_difference(
     >>> print(first_difference([0, 0], [0, 1], coin, prompt=[0]))
     token 1: 0 against 1; the target's top two are 0 and 1, 0.405 apart: not a rounding matter
     """
-    from specviz.core.checks import bare_ids, number
+    from specviz.core import checks
     from specviz.core.contract import Draft
     from specviz.decoding.hf.target import open_session
     from specviz.lossless.audit.teacher import against
@@ -80,13 +80,13 @@ def first_difference(
     held = against(target)
     size = held.vocab_size
     first, second = (
-        bare_ids(name, getattr(x, "tokens", x), size) for name, x in (("a", a), ("b", b))
+        checks.token_ids(name, getattr(x, "tokens", x), size) for name, x in (("a", a), ("b", b))
     )
-    start = bare_ids("prompt", prompt, size)
+    start = checks.token_ids("prompt", prompt, size)
     if len(start) == 0:
         raise ValueError("prompt must be a non-empty list of token ids, got an empty one")
     if near is not None:
-        number("near", near, 0.0)
+        checks.number("near", near, at_least=0)
     shared = min(len(first), len(second))
     parted = np.flatnonzero(first[:shared] != second[:shared])
     if len(parted) == 0 and len(first) == len(second):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from specviz.core.checks import bare_ids
+from specviz.core import checks
 from specviz.core.contract import IntArray
 from specviz.lossless.audit.recorded_texts import (
     Recorded,
@@ -199,7 +199,7 @@ def checked_texts(
         raise ValueError(f"it returned {len(rows)} sequences where {n} were asked for")
     out = []
     for index, row in enumerate(rows):
-        ids = bare_ids(f"sequence {index}", row)
+        ids = checks.token_ids(f"sequence {index}", row)
         ended = np.flatnonzero(ids == END)
         ids = ids[: ended[0]] if len(ended) else ids
         ids = ids if length is None else ids[:length]

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 from tqdm.auto import tqdm
 
-from specviz.core.checks import bare_ids, checked_level, whole
+from specviz.core import checks
 from specviz.core.contract import FloatArray, IntArray
 from specviz.core.draws import checked_seed
 from specviz.core.tabular import TabularModel
@@ -95,10 +95,10 @@ def audit_verifier(
     """
     if not callable(verifier):
         raise TypeError(f"verifier must be a function, got {type(verifier).__name__}")
-    n = whole("n", n, 1)
-    gamma = whole("gamma", gamma, 1, LARGEST_GAMMA)
-    vocab_size = whole("vocab_size", vocab_size, 2, LARGEST_VOCAB)
-    checked_level(alpha)
+    n = checks.whole("n", n, 1)
+    gamma = checks.whole("gamma", gamma, 1, LARGEST_GAMMA)
+    vocab_size = checks.whole("vocab_size", vocab_size, 2, LARGEST_VOCAB)
+    checks.number("alpha", alpha, above=0, below=1)
     seed = checked_seed(seed)
     target = TabularModel.random(vocab_size, order=1, seed=seed, concentration=0.6)
     draft = TabularModel.random(vocab_size, order=1, seed=seed + 1, concentration=0.6)
@@ -144,7 +144,7 @@ def _one_text(
     p = np.stack(
         [target.distribution(text[: i + 1]) for i in range(gamma + 1)]
     )  # (gamma + 1, vocab)
-    emitted = bare_ids("what it returns", verifier(tokens.copy(), q, p, generator)).tolist()
+    emitted = checks.token_ids("what it returns", verifier(tokens.copy(), q, p, generator)).tolist()
     if not 1 <= len(emitted) <= gamma + 1:
         raise ValueError(f"it emitted {len(emitted)} tokens; a round emits 1 to {gamma + 1}")
     if not all(0 <= t < target.vocab_size for t in emitted):

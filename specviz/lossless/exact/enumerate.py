@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from tqdm.auto import tqdm
 
-from specviz.core.checks import checked_tables, number, whole
+from specviz.core import checks
 from specviz.core.contract import Draft, FloatArray, Sampling
 from specviz.core.rules import get_rule
 from specviz.lossless.exact.branching import Branching
@@ -153,8 +153,8 @@ def _gathered(
 
 
 def _check(pair: Any, length: Any, sampling: Any) -> None:
-    checked_tables(pair)
-    whole("length", length, 1)
+    checks.pair(pair)
+    checks.whole("length", length, 1)
     if sampling is not None and not isinstance(sampling, Sampling):
         raise TypeError(f"sampling must be a Sampling, got {type(sampling).__name__}")
 
@@ -223,5 +223,5 @@ def total_variation(a: Mapping[Any, float], b: Mapping[Any, float]) -> float:
                 f"got {type(distribution).__name__}"
             )
         for key, mass in distribution.items():
-            number(f"the probability of {key!r:.60} in {name}", mass, 0.0)
+            checks.number(f"the probability of {key!r:.60} in {name}", mass, at_least=0)
     return 0.5 * sum(abs(a.get(key, 0.0) - b.get(key, 0.0)) for key in a.keys() | b.keys())

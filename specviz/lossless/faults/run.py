@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from specviz.core.checks import checked_tables, whole
+from specviz.core import checks
 from specviz.core.contract import Drafter, Sampling, Target
 from specviz.core.draws import Draws, Sampler
 from specviz.core.rules import RULES, Rule
@@ -150,9 +150,9 @@ def faulty_distribution(
     from specviz.decoding.loop import rounds
     from specviz.decoding.stopping import Stopping
 
-    checked_tables(pair)
-    whole("length", length, 1)
-    whole("gamma", gamma, 1)
+    checks.pair(pair)
+    checks.whole("length", length, 1)
+    checks.whole("gamma", gamma, 1)
     fault = get_fault(fault)
     settings = sampling or fault.sampling
     ids = pair.encode(prompt)
@@ -218,7 +218,7 @@ def expected_tv(
 
     By enumeration.
     """
-    checked_tables(pair)
+    checks.pair(pair)
     fault = get_fault(fault)
     settings = sampling or fault.sampling
     wrong = faulty_distribution(pair, prompt, fault, gamma=gamma, length=length, sampling=settings)

@@ -8,7 +8,7 @@ from math import ceil, sqrt
 
 from scipy import stats
 
-from specviz.core.checks import number
+from specviz.core import checks
 from specviz.core.contract import FloatArray
 from specviz.lossless.report.battery_report import BatteryReport, Detectable, Impossible, Verdict
 from specviz.lossless.statistics.distance import Distance
@@ -49,7 +49,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("alpha", "margin", "effect"):
-            number(name, getattr(self, name))
+            checks.number(name, getattr(self, name))
         if not 0 < self.alpha < 1:
             raise ValueError(f"alpha must lie between 0 and 1, got {self.alpha}")
         if not 0 <= self.margin < 1:

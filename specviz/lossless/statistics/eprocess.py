@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from specviz.core.checks import checked_level
+from specviz.core import checks
 from specviz.core.contract import FloatArray, IntArray
 from specviz.lossless.statistics.conditional_distribution import checked_distribution
 from specviz.lossless.statistics.pooling import LEAST
@@ -60,7 +60,7 @@ class EProcess:
         alpha: float = 0.01,
         concentrations: Sequence[float] = CONCENTRATIONS,
     ) -> None:
-        checked_level(alpha)
+        checks.number("alpha", alpha, above=0, below=1)
         if not concentrations or min(concentrations) <= 0:
             raise ValueError(f"concentrations must be positive, got {concentrations!r}")
         size = int(np.size(distribution))

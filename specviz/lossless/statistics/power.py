@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize, stats
 
-from specviz.core.checks import checked_level, number, whole
+from specviz.core import checks
 from specviz.core.contract import FloatArray
 from specviz.lossless.statistics.pooling import pool_neighbours, sums_by_cell
 from specviz.lossless.statistics.prefix_tree import PrefixTree, Walk, walk
@@ -47,7 +47,7 @@ def noncentrality(dof: int, alpha: float, power: float = 0.8) -> float:
     [19.8, 27.6, 43.8]
     """
     _check(dof, alpha)
-    if not alpha < number("power", power) < 1:
+    if not alpha < checks.number("power", power) < 1:
         raise ValueError(f"power must lie between alpha={alpha} and 1, got {power}")
     high = 10.0 + dof
     while chi_square_power(dof, high, alpha) < power:
@@ -66,7 +66,7 @@ def detectable_tv(n: float, dof: int, alpha: float = 0.01, power: float = 0.8) -
     >>> round(detectable_tv(50_000, dof=7), 4)
     0.0099
     """
-    if number("n", n) <= 0:
+    if checks.number("n", n) <= 0:
         raise ValueError(f"n must be at least 1 text, got {n}")
     return min(1.0, 0.5 * sqrt(noncentrality(dof, alpha, power) / n))
 
@@ -90,7 +90,7 @@ def samples_for_tv(tv: float, dof: int, alpha: float = 0.01, power: float = 0.8)
     >>> samples_for_tv(0.01, dof=7)
     49469
     """
-    if not 0 < number("tv", tv) <= 1:
+    if not 0 < checks.number("tv", tv) <= 1:
         raise ValueError(f"tv must lie between 0 and 1, got {tv}")
     return ceil(noncentrality(dof, alpha, power) / (4 * tv * tv))
 
@@ -217,6 +217,6 @@ def power_against(
 
 
 def _check(dof: int, alpha: float) -> None:
-    if whole("dof", dof) < 1:
+    if checks.whole("dof", dof) < 1:
         raise ValueError(f"dof must be at least 1, got {dof}: a table of one cell tests nothing")
-    checked_level(alpha)
+    checks.number("alpha", alpha, above=0, below=1)
