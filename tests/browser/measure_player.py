@@ -15,8 +15,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import sync_playwright
-
 import specviz as sv
 from tests.browser.pages import EXECUTABLE, FLAGS, Opened
 from tests.player.runs import decoded
@@ -85,6 +83,8 @@ def opening(browser: Any, where: Path) -> float:
 
 def main() -> None:
     """Measure and print."""
+    from playwright.sync_api import sync_playwright  # not needed to collect doctests
+
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
         many, more = Path(folder, "2000.html"), Path(folder, "10000.html")
         run, long = decoded(tokens=7_300, gamma=8), decoded(tokens=36_500, gamma=8)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import subprocess
 import warnings
 from collections.abc import Callable
@@ -27,6 +26,7 @@ from specviz.player.run import run_of
 from specviz.player.view_state import bars_at, measures_at, slots_at
 from specviz.player.words import caption
 from tests.figures.runs import hostile, story
+from tests.player.node import NODE
 from tests.player.runs import branching, decoded, pair
 
 
@@ -118,12 +118,10 @@ def made(name: str) -> Trace:
 
 def told(trace: Trace, folder: Path) -> list[dict[str, Any]]:
     """Every frame of a run as the script tells it."""
-    node = shutil.which("node")
-    assert node, "the player's tests need Node 20 or later"
     (folder / "run").write_bytes(pack(project(trace)))
     script = Path(__file__).with_name("js") / "told.mjs"
     done = subprocess.run(
-        [node, str(script), str(folder / "run")],
+        [NODE, str(script), str(folder / "run")],
         capture_output=True,
         encoding="utf-8",
         check=False,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,17 +13,11 @@ from specviz.core.trace.views import VERDICTS
 from specviz.figures.escaping import split_gap
 from specviz.player.assets import ENTRY, LAB, LAB_PAGE, PAGE_ENTRY, script
 from specviz.player.projection import pack, project
+from tests.player.node import NODE
 from tests.player.runs import decoded
 
 
-@pytest.fixture(scope="module")
-def node() -> str:
-    found = shutil.which("node")
-    assert found, "the player's tests need Node 20 or later: install Debian's package nodejs"
-    return found
-
-
-def test_drawing_without_a_browser(node: str, root: Path, tmp_path: Path) -> None:
+def test_drawing_without_a_browser(root: Path, tmp_path: Path) -> None:
     trace = decoded()
     (tmp_path / "run").write_bytes(pack(project(trace)))
     shown = ["".join(split_gap(trace.strings[int(t)])) for t in trace.tokens]
@@ -49,7 +42,7 @@ def test_drawing_without_a_browser(node: str, root: Path, tmp_path: Path) -> Non
     (tmp_path / "told.json").write_text(json.dumps(told), "utf-8")
     done = subprocess.run(
         [
-            node,
+            NODE,
             "--test",
             "--test-reporter=spec",
             *map(str, sorted((root / TESTS).glob("*.test.mjs"))),
@@ -69,10 +62,10 @@ TESTS = "tests/player/js"
 
 
 @pytest.mark.parametrize("entry", [ENTRY, PAGE_ENTRY, LAB, LAB_PAGE])
-def test_what_is_sent_is_a_program(node: str, tmp_path: Path, entry: str) -> None:
+def test_what_is_sent_is_a_program(tmp_path: Path, entry: str) -> None:
     where = tmp_path / "joined.mjs"
     where.write_text(script(entry), "utf-8")
     done = subprocess.run(
-        [node, "--check", str(where)], capture_output=True, text=True, check=False
+        [NODE, "--check", str(where)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr

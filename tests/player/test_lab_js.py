@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from specviz.lossless.statistics.witness import share_at_least, share_at_most
 from specviz.player import editor_settings
 from specviz.player.watch_run import WatchedRun, looks_up_to
 from tests.core.golden import GOLDEN
+from tests.player.node import NODE
 
 CASES = "tests/player/js/lab"
 ITS_OWN = ("less_or_equal", "same_u_twice", "residual_not_scaled")
@@ -230,11 +230,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_engine_agrees_with_python(told: Path, root: Path) -> None:
-    node = shutil.which("node")
-    assert node, "the player's tests need Node 20 or later: install Debian's package nodejs"
     cases = [str(path) for path in sorted((root / CASES).glob("*.test.mjs"))]
     done = subprocess.run(
-        [node, "--test", "--test-reporter=spec", *cases],
+        [NODE, "--test", "--test-reporter=spec", *cases],
         env=os.environ | {"SPECVIZ_LAB": str(told)},
         capture_output=True, text=True, check=False, timeout=200,
     )  # fmt: skip

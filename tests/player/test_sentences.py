@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 import warnings
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from specviz.player.picture.view_phase import test_said as card_of
 from specviz.player.projection import pack, project
 from specviz.player.run import run_of
 from specviz.player.words import caption
+from tests.player.node import NODE
 from tests.player.runs import WORDS, pair
 
 BY_U = ("rejection", "lenience")
@@ -72,11 +72,9 @@ def made(rule: str, how: str) -> Trace:
 
 def by_script(trace: Trace, folder: Path) -> list[dict[str, Any]]:
     """What the script says of every judged proposal."""
-    node = shutil.which("node")
-    assert node, "the player's tests need Node 20 or later"
     (folder / "run").write_bytes(pack(project(trace)))
     done = subprocess.run(
-        [node, str(Path(__file__).with_name("js") / "sentences.mjs"), str(folder / "run")],
+        [NODE, str(Path(__file__).with_name("js") / "sentences.mjs"), str(folder / "run")],
         capture_output=True, encoding="utf-8", check=False, timeout=100,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
