@@ -9,7 +9,7 @@ import pytest
 
 import specviz as sv
 from specviz.lossless import enumerate_distribution
-from specviz.lossless.exact import identity
+from specviz.lossless.exact.identity import identity
 from tests.core.golden import GOLDEN, distribution
 
 
