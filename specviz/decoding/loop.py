@@ -23,7 +23,7 @@ from specviz.core.contract import (
     Target,
 )
 from specviz.core.draws import Draws, Event
-from specviz.core.rules import Rule, Verdict
+from specviz.core.rules import Decision, Rule
 from specviz.decoding.distributions import distributions
 from specviz.decoding.stopping import Stopping
 
@@ -40,7 +40,7 @@ class Happened:
     gamma: int
     draft: Draft
     p: FloatArray
-    verdict: Verdict
+    verdict: Decision
     emitted: IntArray
     events: list[Event]
     target_cache: tuple[int, int, int]

@@ -13,7 +13,7 @@ import numpy as np
 
 from specviz.core.contract import ROOT, Draft, FloatArray
 from specviz.core.draws import Accepting, Choosing, Event, Purpose, Racing, Sampler
-from specviz.core.rules.rule import Rule, residual
+from specviz.core.rules import Rule, residual
 from specviz.core.trace.columns import ALTERNATIVES, NODES, ROUNDS, UNION, Column
 from specviz.core.trace.trace import Trace
 from specviz.decoding.loop import Happened

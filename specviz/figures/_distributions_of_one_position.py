@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from specviz.core.rules.rule import residual
+from specviz.core.rules import residual
 from specviz.figures.theme import FONT_POINTS, LIGHT
 
 INCHES = (7.2, 4.0)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from specviz.core import rules
 from specviz.core.contract import Draft, DraftContractError, FloatArray
 from specviz.core.draws import Purpose, Sampler
-from specviz.core.rules import RULES, Verdict, get_rule, residual
+from specviz.core.rules import RULES, Decision, get_rule, residual
 from specviz.core.rules.block import block_acceptance
 from specviz.core.rules.rejection import rejection_acceptance
 from tests.core.branching import Ways, distribution_of, token_distribution, total_variation, ways
@@ -81,9 +81,7 @@ def test_any_two_distributions_leave_the_targets(data: st.DataObject) -> None:
 
 def test_a_proposal_its_own_distribution_excludes_is_refused() -> None:
     q = np.array([[0.0, 0.5, 0.5, 0.0]])
-    with pytest.raises(
-        DraftContractError, match="token 3, to which the distribution q it reports gives"
-    ):
+    with pytest.raises(DraftContractError, match="token 3, to which the q it reports gives"):
         rules.rejection(Draft.chain([3], q, V), rows(1), Ways([]), 0)
     for acceptance_of in (rejection_acceptance, block_acceptance):
         with pytest.raises(DraftContractError, match="token 0"):
@@ -146,8 +144,8 @@ def test_torch_tensors_give_the_same_verdicts(name: str) -> None:
     for seed in range(120):
         draft, p = (random_tree if rule.trees else random_chain)(seed)
         tensors = Draft(draft.tokens, draft.parent, torch.from_numpy(draft.q), draft.q_row)  # type: ignore[arg-type]
-        ours: Verdict = rule.verify(draft, p, Sampler(seed), 10)
-        theirs: Verdict = rule.verify(tensors, torch.from_numpy(p), Sampler(seed), 10)
+        ours: Decision = rule.verify(draft, p, Sampler(seed), 10)
+        theirs: Decision = rule.verify(tensors, torch.from_numpy(p), Sampler(seed), 10)
         assert (ours.path, ours.token) == (theirs.path, theirs.token)
         assert torch.is_tensor(theirs.distribution)
         assert ours.distribution == pytest.approx(np.asarray(theirs.distribution), abs=1e-12)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import specviz as sv
-from specviz.core.rules.rule import residual
+from specviz.core.rules import residual
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.core.trace.columns import NODES, ROUNDS, Table
 from specviz.core.trace.trace import Trace

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import specviz as sv
 from specviz.core.contract import Context, Draft, Sampling
 from specviz.core.draws import Draws, Sampler
-from specviz.core.rules import RULES, Verdict
-from specviz.core.rules.rule import residual
+from specviz.core.rules import RULES, Decision, residual
 from specviz.drafters.prompt_lookup import PromptLookup
 from tests.decoding import families as f
 from tests.lossless.enumeration import EXACT, distance, one_round, pair_of, random_pair
@@ -148,11 +147,11 @@ def test_twin_the_one_hot_q_is_forgotten() -> None:
 # Fault 4 ----------------------------------------------------------------------------------------
 
 
-def commits_the_first_unverified(draft: Draft, p: Any, draws: Draws, start: int) -> Verdict:
+def commits_the_first_unverified(draft: Draft, p: Any, draws: Draws, start: int) -> Decision:
     """Wrong: the first n-gram proposal is taken whatever the target says."""
     if not len(draft):
         return RULES["greedy"].verify(draft, p, draws, start)
-    return Verdict([0], int(p[1].argmax()), p[1])
+    return Decision([0], int(p[1].argmax()), p[1])
 
 
 def test_no_proposal_is_committed_unverified() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from specviz.core.contract import ROOT, Context, Draft
 from specviz.core.draws import Draws, Purpose
-from specviz.core.rules import RULES, Rule, Verdict, greedy, match, ratio, residual
+from specviz.core.rules import RULES, Decision, Rule, greedy, match, ratio, residual
 from specviz.decoding.distributions import distributions
 from specviz.drafters.draft_model import DraftModel
 
@@ -27,7 +27,7 @@ def chain_rule(
 ) -> Rule:
     """The rejection rule for chains; with no argument it is right."""
 
-    def verify(draft: Draft, p: Any, draws: Draws, start: int) -> Verdict:
+    def verify(draft: Draft, p: Any, draws: Draws, start: int) -> Decision:
         vocab_size = len(p[0])
         path: list[int] = []
         q = p[0]
@@ -35,10 +35,10 @@ def chain_rule(
             x, q = int(draft.tokens[node]), draft.distribution(node, vocab_size)
             if not draws.accept(acceptance(p[node], q, x), start + node, node):
                 distribution = correction(p[node], q, x)
-                return Verdict(path, draws.categorical(distribution, start + node), distribution)
+                return Decision(path, draws.categorical(distribution, start + node), distribution)
             path.append(node)
         distribution = bonus(p[max(0, len(path) - bonus_row)], q)
-        return Verdict(path, draws.categorical(distribution, start + len(path)), distribution)
+        return Decision(path, draws.categorical(distribution, start + len(path)), distribution)
 
     return replace(RULES["rejection"], verify=verify)
 
@@ -68,23 +68,23 @@ WRONG_RULES: dict[str, Rule] = {
 }
 
 
-def _fresh_on_mismatch(draft: Draft, p: Any, draws: Draws, start: int) -> Verdict:
+def _fresh_on_mismatch(draft: Draft, p: Any, draws: Draws, start: int) -> Decision:
     """Match, but a mismatch draws once more instead of keeping the target's own token."""
     right = match(draft, p, draws, start)
     if not draft.children(right.path[-1] if right.path else ROOT):
         return right
-    return Verdict(
+    return Decision(
         right.path,
         draws.categorical(right.distribution, start + len(right.path)),
         right.distribution,
     )
 
 
-def _off_by_one(draft: Draft, p: Any, draws: Draws, start: int) -> Verdict:
+def _off_by_one(draft: Draft, p: Any, draws: Draws, start: int) -> Decision:
     """Greedy, but the closing token is read one row too early."""
     right = greedy(draft, p, draws, start)
     distribution = p[right.path[-1]] if right.path else p[0]
-    return Verdict(right.path, int(distribution.argmax()), distribution)
+    return Decision(right.path, int(distribution.argmax()), distribution)
 
 
 FRESH_ON_MISMATCH = replace(RULES["match"], verify=_fresh_on_mismatch)

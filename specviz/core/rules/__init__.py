@@ -1,9 +1,12 @@
-"""The rules of verification: which proposals are kept, and which token closes the round.
+"""The rules of verification: which proposals are accepted, and which token closes the round.
 
-Each rule is a function of the draft, the target's distributions and a source of draws. It is
-written once: the sampler runs it to decode, the exact enumerator runs it to prove what
-distribution it induces, and ``trace.check()`` runs it again on what was recorded. p is the
-**target**, q the **draft**.
+Each rule is a function of the draft, the target's distributions p and a source of draws. It is
+written once: the sampler runs it to decode, the exact enumerator runs it to prove what distribution
+it induces, and ``trace.check()`` runs it again on what was recorded. Rules use only operations that
+numpy arrays and torch tensors share. p is the **target**, q the **draft**.
+
+A new rule is a function like :func:`~specviz.core.rules.match.match` in a file of this folder and
+an entry in :data:`RULES` that declares what it promises.
 """
 
 from __future__ import annotations
@@ -11,19 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
-from specviz.core.contract import ROOT, Draft, FloatArray
-from specviz.core.draws import Draws
+from specviz.core import checks
 from specviz.core.rules.block import block, block_acceptance
 from specviz.core.rules.lossy import lenience, threshold, typical
-from specviz.core.rules.rejection import rejection, rejection_acceptance
-from specviz.core.rules.rule import Rule, Verdict, ratio, residual
+from specviz.core.rules.match import greedy, is_argmax, match, own_probability
+from specviz.core.rules.rejection import ratio, rejection, rejection_acceptance, residual
+from specviz.core.rules.rule import Decision, Rule
 
 __all__ = [
     "RULES",
+    "Decision",
     "Rule",
-    "Verdict",
     "block",
     "get_rule",
     "greedy",
@@ -37,56 +38,6 @@ __all__ = [
     "typical",
 ]
 
-
-def _follow(draft: Draft, p: Any, start: int, own_token: Callable[[Any, int], int]) -> Verdict:
-    """Keep the child that equals the target's own token, until none does."""
-    path: list[int] = []
-    node = ROOT
-    while True:
-        token = own_token(p[node + 1], start + len(path))
-        equal = [c for c in draft.children(node) if int(draft.tokens[c]) == token]
-        if not equal:
-            return Verdict(path, token, p[node + 1])
-        node = equal[0]
-        path.append(node)
-
-
-def match(draft: Draft, p: Any, draws: Draws, start: int) -> Verdict:
-    """Let the target draw its own token at each position; keep the proposal iff it is the same.
-
-    The text *is* the target-only text at the same seed, whatever was proposed; a proposal drawn
-    independently from q is kept with probability sum(p * q) on average.
-    """
-    return _follow(draft, p, start, draws.race)
-
-
-def greedy(draft: Draft, p: Any, draws: Draws, start: int) -> Verdict:
-    """Keep the proposal iff it is the target's most likely token; for temperature 0."""
-    return _follow(draft, p, start, lambda distribution, _: int(distribution.argmax()))
-
-
-def own_probability(draft: Draft, p: Any) -> FloatArray:
-    """Return p(x) for every node: how likely the target's own token is to be the proposal."""
-    return np.array(
-        [
-            float(p[int(parent) + 1][int(x)])
-            for x, parent in zip(draft.tokens, draft.parent, strict=True)
-        ],
-        dtype=np.float64,
-    )
-
-
-def is_argmax(draft: Draft, p: Any) -> FloatArray:
-    """Return 1 for every node that is the target's most likely token, else 0."""
-    return np.array(
-        [
-            float(int(p[int(parent) + 1].argmax()) == int(x))
-            for x, parent in zip(draft.tokens, draft.parent, strict=True)
-        ],
-        dtype=np.float64,
-    )
-
-
 RULES: dict[str, Rule] = {
     rule.name: rule
     for rule in (
@@ -99,6 +50,7 @@ RULES: dict[str, Rule] = {
             acceptance_means="min(1, p(x)/q(x)), p being the residual of earlier siblings",
             verify=rejection,
             acceptance=rejection_acceptance,
+            leaves_residual=True,
         ),
         Rule(
             name="greedy",
@@ -109,6 +61,7 @@ RULES: dict[str, Rule] = {
             acceptance_means="1 if x is the target's most likely token, else 0",
             verify=greedy,
             acceptance=is_argmax,
+            closing_draw="argmax",
         ),
         Rule(
             name="match",
@@ -116,9 +69,10 @@ RULES: dict[str, Rule] = {
             trees=True,
             same_text=True,
             compares_u=False,
-            acceptance_means="p(x), the chance that the target's own draw is x",
+            acceptance_means="p(x), the probability that the target's own draw is x",
             verify=match,
             acceptance=own_probability,
+            closing_draw="race",
         ),
         Rule(
             name="coupled",
@@ -126,9 +80,11 @@ RULES: dict[str, Rule] = {
             trees=False,
             same_text=True,
             compares_u=False,
-            acceptance_means="p(x), before the noise shared by draft and target is taken in",
+            acceptance_means="p(x), before the noise shared by draft and target is counted in",
             verify=match,
             acceptance=own_probability,
+            closing_draw="race",
+            shares_noise=True,
         ),
         Rule(
             name="block",
@@ -136,11 +92,11 @@ RULES: dict[str, Rule] = {
             trees=False,
             same_text=False,
             compares_u=True,
-            acceptance_means="h_i, the chance that the block is kept at least up to here",
+            acceptance_means="h_i, the probability that proposal i passes and keeps all before it",
             verify=block,
             acceptance=block_acceptance,
+            leaves_residual=True,
             one_by_one=False,
-            on_top_distributions=False,
         ),
         typical(),
         threshold(),
@@ -148,7 +104,6 @@ RULES: dict[str, Rule] = {
     )
 }
 """Every rule by the name that ``verify=`` takes."""
-
 
 _WITH_SETTINGS: dict[str, Callable[..., Rule]] = {
     "typical": typical,
@@ -165,12 +120,7 @@ def get_rule(rule: str | Rule) -> Rule:
     ValueError
         If there is none of that name, naming those there are.
     """
-    if isinstance(rule, Rule):
-        return rule
-    if rule not in RULES:
-        known = ", ".join(repr(name) for name in RULES)
-        raise ValueError(f"verify must be one of {known}, got {rule!r}")
-    return RULES[rule]
+    return rule if isinstance(rule, Rule) else RULES[checks.one_of("verify", rule, RULES)]
 
 
 def rule_of(meta: Mapping[str, Any]) -> Rule:
@@ -179,9 +129,16 @@ def rule_of(meta: Mapping[str, Any]) -> Rule:
     Raises
     ------
     ValueError
-        If this version does not have it.
+        If this version does not have it, or it does not take these settings.
     """
     name, settings = meta.get("rule"), meta.get("rule_settings") or {}
-    if name not in RULES:
+    if not isinstance(name, str) or name not in RULES:
         raise ValueError(f"the trace was made by rule {name!r}, which this version does not know")
-    return _WITH_SETTINGS[name](**settings) if settings else RULES[name]
+    if not settings:
+        return RULES[name]
+    try:
+        return _WITH_SETTINGS[name](**settings)
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(
+            f"the trace says rule_settings = {settings!r}, which rule {name!r} does not take"
+        ) from None

@@ -1,67 +1,64 @@
-"""Rules that are faster because they are *not* exact.
-
-The text no longer has the target's distribution.
-"""
+"""Rules that accept more because they are *not* exact: the text loses the target's distribution."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import exp
 from typing import Any
 
 import numpy as np
 
+from specviz.core import checks
 from specviz.core.contract import ROOT, Draft, FloatArray
 from specviz.core.draws import Draws
-from specviz.core.rules.rejection import rejection, rejection_acceptance
-from specviz.core.rules.rule import Rule, Verdict, ratio
+from specviz.core.rules.rejection import ratio, rejection, rejection_acceptance
+from specviz.core.rules.rule import Decision, Rule
 
 
 def typical(epsilon: float = 0.09, delta: float = 0.3) -> Rule:
-    """Return Medusa's typical acceptance: keep x if p(x) > min(epsilon, delta exp(-H(p))).
+    """Return Medusa's typical acceptance: accept x if p(x) > min(epsilon, delta * exp(-H(p))).
 
-    Cai et al. (2024). Lossy: nothing depends on how likely the draft was to propose x.
+    Cai et al. (2024), section 2.3.1. Lossy: how likely the draft was to propose x plays no part.
 
     Parameters
     ----------
     epsilon : float
-        A token this likely is always kept.
+        A token this likely is always accepted.
     delta : float
         The flatter p is (entropy H in nats), the less likely a token may be.
     """
-    _check_share("epsilon", epsilon)
-    _check_share("delta", delta)
-
-    def keeps(distribution: Any, x: int) -> bool:
-        mass = np.asarray(distribution[distribution > 0], dtype=np.float64)
-        entropy = -float((mass * np.log(mass)).sum())
-        return float(distribution[x]) > min(epsilon, delta * float(np.exp(-entropy)))
-
+    epsilon = checks.number("epsilon", epsilon, at_least=0, at_most=1)
+    delta = checks.number("delta", delta, at_least=0, at_most=1)
     return _by_own_probability(
-        "typical", keeps, "1 if p(x) > min(epsilon, delta exp(-H(p))), else 0",
-        {"epsilon": epsilon, "delta": delta}, on_top_distributions=False,
-    )  # fmt: skip
+        "typical",
+        lambda probability, entropy: probability > min(epsilon, delta * exp(-entropy)),
+        "1 if p(x) > min(epsilon, delta exp(-H(p))), else 0",
+        {"epsilon": epsilon, "delta": delta},
+    )
 
 
 def threshold(constant: float = 0.1) -> Rule:
-    """Return the rule that keeps x if p(x) exceeds a constant. Lossy.
+    """Return the rule that accepts x if p(x) exceeds a constant. Lossy.
 
     Parameters
     ----------
     constant : float
         From 0 to 1.
     """
-    _check_share("constant", constant)
+    constant = checks.number("constant", constant, at_least=0, at_most=1)
     return _by_own_probability(
-        "threshold", lambda distribution, x: float(distribution[x]) > constant,
-        "1 if p(x) exceeds the constant, else 0", {"constant": constant},
-    )  # fmt: skip
+        "threshold",
+        lambda probability, _: probability > constant,
+        "1 if p(x) exceeds the constant, else 0",
+        {"constant": constant},
+    )
 
 
 def lenience(factor: float = 0.5) -> Rule:
     """Return ``rejection`` with the draft's probability scaled down before it is compared.
 
-    Leviathan et al. (2023), appendix A.5: x is kept with probability min(1, p(x) / (l q(x))).
+    Leviathan et al. (2023), appendix A.5: x is accepted with probability min(1, p(x) / (l q(x))).
     Lossy for a factor l below 1; at 1 it is ``rejection``.
 
     Parameters
@@ -69,12 +66,10 @@ def lenience(factor: float = 0.5) -> Rule:
     factor : float
         l, above 0 and at most 1.
     """
-    _check_share("factor", factor)
-    if factor == 0:
-        raise ValueError("factor must be above 0 and at most 1, got 0")
+    factor = checks.number("factor", factor, above=0, at_most=1)
 
-    def chance(distribution: Any, q: Any, x: int) -> float:
-        return ratio(distribution, factor * q, x)
+    def chance(p: Any, q: Any, x: int) -> float:
+        return ratio(p, factor * q, x)
 
     return Rule(
         name="lenience",
@@ -85,35 +80,34 @@ def lenience(factor: float = 0.5) -> Rule:
         acceptance_means="min(1, p(x) / (l q(x)))",
         verify=partial(rejection, chance=chance),
         acceptance=partial(rejection_acceptance, chance=chance),
+        leaves_residual=True,
         settings={"factor": factor},
     )
 
 
 def _by_own_probability(
-    name: str,
-    keeps: Callable[[Any, int], bool],
-    means: str,
-    settings: dict[str, float],
-    on_top_distributions: bool = True,
+    name: str, keeps: Callable[[float, float], bool], means: str, settings: dict[str, float]
 ) -> Rule:
-    """Return a rule that looks at p(x) only, and closes with a fresh draw from p."""
+    """Return a rule that looks at p(x) and the entropy of p only, and closes with a draw from p."""
 
-    def verify(draft: Draft, p: Any, draws: Draws, start: int) -> Verdict:
+    def good(row: Any, x: int) -> bool:
+        mass = np.asarray(row[row > 0], dtype=np.float64)
+        return keeps(float(row[x]), -float((mass * np.log(mass)).sum()))
+
+    def verify(draft: Draft, p: Any, draws: Draws, start: int) -> Decision:
         path: list[int] = []
         node = ROOT
         while True:
-            distribution = p[node + 1]
-            good = [c for c in draft.children(node) if keeps(distribution, int(draft.tokens[c]))]
-            if not good:
-                return Verdict(
-                    path, draws.categorical(distribution, start + len(path)), distribution
-                )
-            node = good[0]
+            row = p[node + 1]  # (vocab,)
+            kept = [c for c in draft.children(node) if good(row, int(draft.tokens[c]))]
+            if not kept:
+                return Decision(path, draws.categorical(row, start + len(path)), row)
+            node = kept[0]
             path.append(node)
 
     def acceptance(draft: Draft, p: Any) -> FloatArray:
-        pairs = zip(draft.tokens.tolist(), draft.parent.tolist(), strict=True)
-        return np.array([float(keeps(p[parent + 1], x)) for x, parent in pairs], dtype=np.float64)
+        nodes = zip(draft.tokens.tolist(), draft.parent.tolist(), strict=True)
+        return np.array([float(good(p[parent + 1], x)) for x, parent in nodes], dtype=np.float64)
 
     return Rule(
         name=name,
@@ -124,11 +118,6 @@ def _by_own_probability(
         acceptance_means=means,
         verify=verify,
         acceptance=acceptance,
-        on_top_distributions=on_top_distributions,
+        keeps=keeps,
         settings=settings,
     )
-
-
-def _check_share(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise ValueError(f"{name} must be a number from 0 to 1, got {value!r}")

@@ -15,7 +15,7 @@ import numpy as np
 
 from specviz.core.contract import ROOT, FloatArray, IntArray
 from specviz.core.draws import Purpose
-from specviz.core.rules.rule import Rule
+from specviz.core.rules import Rule
 from specviz.core.trace.evidence import EXACT, Answer, Keys
 from specviz.core.trace.views import Choice, Round
 

@@ -118,7 +118,7 @@ def check(trace: Trace) -> Replay:
     for this in trace.rounds:
         keys, seen = Keys(trace, this), evidence(trace, this)
         _check_proposals(replay, this, seen, keys)
-        if trace.full_vocab or (this.is_chain and rule.on_top_distributions):
+        if trace.full_vocab or (this.is_chain and rule.one_by_one and rule.keeps is None):
             _check_rule(replay, this, rule, seen, keys)
         else:
             _check_by_numbers(replay, this, rule, keys)

@@ -23,7 +23,7 @@ from tqdm.auto import tqdm
 
 from specviz.core.contract import FloatArray, IntArray, Sampling
 from specviz.core.draws import Purpose
-from specviz.core.rules.rule import residual
+from specviz.core.rules import residual
 from specviz.decoding.distributions import distributions
 from specviz.decoding.replicas.many_draws import Generator, Keyed, distinct, inverted
 from specviz.decoding.replicas.prefix_batches import COLUMNS, Level, Levels

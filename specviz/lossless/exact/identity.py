@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from specviz.core.contract import FloatArray
-from specviz.core.rules.rule import ratio, residual
+from specviz.core.rules import ratio, residual
 from specviz.lossless.statistics.conditional_distribution import checked_distribution
 from specviz.lossless.statistics.sample import Words, word
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from specviz.core.contract import Draft, FloatArray
 from specviz.core.draws import Draws
+from specviz.core.rules import Decision, ratio, residual
 from specviz.core.rules.block import block_acceptance, prefix_shares, scaled_residual
-from specviz.core.rules.rule import Verdict, ratio, residual
 
 Distribution = FloatArray
 Chance = Callable[[Distribution, Distribution, int], float]
@@ -27,16 +27,18 @@ def chain(
     correction: Correction = lambda p, q, x: residual(p, q),
     bonus: Callable[[Draft, Any], Distribution] = lambda draft, p: p[len(draft)],
     judged_by: Callable[[int], int] = lambda i: i,
-) -> Verdict:
+) -> Decision:
     """Judge a chain; with nothing changed this is ``rejection``."""
     n = len(draft)
     for i, x in enumerate(draft.tokens.tolist()):
         distribution, q = p[min(judged_by(i), n)], draft.distribution(i, len(p[0]))
         if not draws.accept(chance(distribution, q, x), start + i, i):
             distribution = correction(distribution, q, x)
-            return Verdict(list(range(i)), draws.categorical(distribution, start + i), distribution)
+            return Decision(
+                list(range(i)), draws.categorical(distribution, start + i), distribution
+            )
     distribution = bonus(draft, p)
-    return Verdict(list(range(n)), draws.categorical(distribution, start + n), distribution)
+    return Decision(list(range(n)), draws.categorical(distribution, start + n), distribution)
 
 
 def absolute_difference(p: Distribution, q: Distribution, x: int) -> Distribution:
@@ -90,7 +92,7 @@ def bonus_one_early(draft: Draft, p: Any) -> Distribution:
     return distribution
 
 
-def first_token_unverified(draft: Draft, p: Any, draws: Draws, start: int) -> Verdict:
+def first_token_unverified(draft: Draft, p: Any, draws: Draws, start: int) -> Decision:
     """Commit the first proposal without judging it."""
     return chain(
         draft, p, draws, start,
@@ -108,7 +110,7 @@ def _first_free(draft: Draft) -> Chance:
     return chance
 
 
-def block_stops_at_first_failure(draft: Draft, p: Any, draws: Draws, start: int) -> Verdict:
+def block_stops_at_first_failure(draft: Draft, p: Any, draws: Draws, start: int) -> Decision:
     """Verify a block, but stop at the first position that fails instead of the last that passes."""
     kept = 0
     for i, passing in enumerate(block_acceptance(draft, p)):
@@ -120,4 +122,4 @@ def block_stops_at_first_failure(draft: Draft, p: Any, draws: Draws, start: int)
         distribution = scaled_residual(
             prefix_shares(draft, p)[kept], distribution, draft.distribution(kept, len(distribution))
         )
-    return Verdict(list(range(kept)), draws.categorical(distribution, start + kept), distribution)
+    return Decision(list(range(kept)), draws.categorical(distribution, start + kept), distribution)
