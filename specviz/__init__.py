@@ -38,14 +38,12 @@ if TYPE_CHECKING:
     from specviz.lossless.audit.verifier import audit_verifier
     from specviz.models.load import load
     from specviz.models.pair import Pair
-    from specviz.player.editor import one_position
-    from specviz.player.editor_page import one_position_html
+    from specviz.player.editor import one_position, one_position_html
     from specviz.player.film import film
     from specviz.player.live import play_live
     from specviz.player.page import to_html
     from specviz.player.still import still
-    from specviz.player.watch import watch
-    from specviz.player.watch_page import watch_html
+    from specviz.player.watch import watch, watch_html
     from specviz.player.widget import play, race
     from specviz.recordings.shelf import recorded
 
@@ -116,7 +114,7 @@ _HOMES = {
     "load": "specviz.models.load:load",
     "lossless": "specviz.lossless",
     "one_position": "specviz.player.editor:one_position",
-    "one_position_html": "specviz.player.editor_page:one_position_html",
+    "one_position_html": "specviz.player.editor:one_position_html",
     "play": "specviz.player.widget:play",
     "play_live": "specviz.player.live:play_live",
     "race": "specviz.player.widget:race",
@@ -128,7 +126,7 @@ _HOMES = {
     "theory": "specviz.theory",
     "to_html": "specviz.player.page:to_html",
     "watch": "specviz.player.watch:watch",
-    "watch_html": "specviz.player.watch_page:watch_html",
+    "watch_html": "specviz.player.watch:watch_html",
 }
 
 

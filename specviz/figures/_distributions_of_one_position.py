@@ -22,7 +22,7 @@ def table(words: Sequence[str], p: Sequence[float], q: Sequence[float]) -> str:
     token   target p  draft q  min(p, q)  residual
     a           0.5        1        0.5         0
     b           0.5        0          0         1
-    kept with probability 0.5 = sum min(p, q) = 1 - TV(p, q)
+    accepted with probability 0.5 = sum min(p, q) = 1 - TV(p, q)
     """
     if not words:
         return "(an editor that no browser has opened yet)"
@@ -33,7 +33,7 @@ def table(words: Sequence[str], p: Sequence[float], q: Sequence[float]) -> str:
     for word, *numbers in zip(words, one, other, shared, rest, strict=True):
         a, b, c, d = (f"{value:.3g}" for value in numbers)
         lines.append(f"{word:<{width}}{a:>10}{b:>9}{c:>11}{d:>10}")
-    lines.append(f"kept with probability {shared.sum():.3g} = sum min(p, q) = 1 - TV(p, q)")
+    lines.append(f"accepted with probability {shared.sum():.3g} = sum min(p, q) = 1 - TV(p, q)")
     return "\n".join(lines)
 
 

@@ -217,7 +217,7 @@ def in_words(chip: Chip, how: str) -> str:
     if name == "never examined":
         return f"{name}: {chip.mark.meaning}; {distributions}"
     ratio = "" if source.one_hot else f", p/q = {number(source.ratio)}"
-    chance = f"kept with probability {number(source.acceptance)}"
+    chance = f"accepted with probability {number(source.acceptance)}"
     if how == "token":
         return (
             f"{name}: {distributions}{ratio}; {chance}, by comparing it with the target's own token"

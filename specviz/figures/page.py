@@ -28,7 +28,12 @@ from specviz.figures.comparison import Comparison
 from specviz.figures.escaping import NEWLINE, visible
 from specviz.figures.evidence import evidence_html
 from specviz.figures.marks import Gap, Line, lines
-from specviz.figures.summary import judging
+from specviz.figures.summary import (
+    WITHOUT_DRAFT_MODEL,
+    drafter_label,
+    drafter_name,
+    judging,
+)
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
@@ -166,7 +171,11 @@ def page_title(trace: Trace) -> str:
 
 def subtitle(trace: Trace) -> str:
     """Return the models, and the settings that matter most, as far as they were recorded."""
-    said = [f"{role} {name}" for role in ("target", "draft") if (name := _name(trace, role))]
+    alone = drafter_name(trace) in WITHOUT_DRAFT_MODEL
+    roles = ("target",) if alone else ("target", "draft")
+    said = [f"{role} {name}" for role in roles if (name := _name(trace, role))]
+    if alone:
+        said.append(drafter_label(trace))
     sampling = trace.meta.get("sampling")
     if isinstance(sampling, dict) and "temperature" in sampling:
         said.append(f"temperature {sampling['temperature']}")

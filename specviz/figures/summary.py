@@ -46,6 +46,42 @@ def summary(trace: Trace) -> list[tuple[str, str]]:
     return [*rows, ("rule", rule_label(trace)), *_ended(trace)]
 
 
+DRAFTERS = {
+    "target_only": "target alone", "draft_model": "draft model", "prompt_lookup": "prompt lookup",
+    "early_exit": "early exit", "medusa": "Medusa", "eagle": "EAGLE", "tree": "tree",
+    "quantized": "quantized draft", "kv_projection": "KV projection",
+}  # fmt: skip
+"""What the drafters are called wherever people read it, by their recorded names."""
+
+WITHOUT_DRAFT_MODEL = ("target_only", "prompt_lookup", "early_exit", "medusa", "eagle")
+
+
+def drafter_name(trace: Trace) -> str:
+    """Return the recorded name of a run's drafter, or ""."""
+    drafter = trace.meta.get("drafter")
+    name = drafter.get("name") if isinstance(drafter, dict) else drafter
+    return name if isinstance(name, str) else ""
+
+
+def drafter_label(trace: Trace) -> str:
+    """Return what a run's drafter is called for people, or "" if it was not recorded.
+
+    Examples
+    --------
+    >>> from specviz.core.trace.trace import Trace
+    >>> drafter_label(Trace({"drafter": {"name": "eagle"}}, [1]))
+    'EAGLE'
+    """
+    name = drafter_name(trace)
+    return DRAFTERS.get(name, visible(name.replace("_", " "), limit=60))
+
+
+def target_alone(trace: Trace) -> bool:
+    """Whether nothing drafts: by the record, or if it does not say by what happened."""
+    name = drafter_name(trace)
+    return name == "target_only" or bool(not name and len(trace) and not len(trace.node_table))
+
+
 def rule_label(trace: Trace) -> str:
     """Return the rule's name, and whether the text still has the target's distribution.
 
@@ -56,7 +92,7 @@ def rule_label(trace: Trace) -> str:
     'rejection (lossless)'
     """
     name = str(trace.meta.get("rule", "not recorded"))
-    if len(trace) and not len(trace.node_table):
+    if target_alone(trace):
         return "none: the target alone"
     rule = RULES.get(name)
     if rule is None:

@@ -5,7 +5,7 @@ How the parts fit
 ::
 
     Trace ──projection.py──▶ header + columns ──pack()──▶ bytes ──gzip──▶ widget trait or page
-            (columns.py)                                                   │
+                                                                           │
     js/decode.js ◀─────────────────────────────────────────────────────────┘
       ├─ timeline.js   position (round, phase, node) ⇄ step number; jumps, search, links
       ├─ frame.js      frameAt(data, time, step): all there is to see at a step, pure
@@ -38,15 +38,13 @@ thread and hands out the packed run so far, a few times a second; the page asks 
 (``{"ask": "run", "settings": …}``, ``{"ask": "cancel"}``). A view whose drawing sums up the whole
 run at mount has ``grown()``, called when there are more rounds.
 
-The same without a browser: ``run.py`` is ``decode.js`` in Python, ``positions.py`` is
-``timeline.js``, ``frames.py`` is ``frame.js``, ``words.py``, ``block.py``, ``judging.py``,
-``seen.py``, ``drawn.py`` and ``contests.py`` are the words and the pure halves of the views;
+The same without a browser: ``run.py`` is ``decode.js`` in Python, ``frames.py`` is ``timeline.js``,
+``frame.js`` and ``block.js``, ``captions.py`` is ``words.js`` and ``judging.js``; ``view_state.py``
+and ``draw_state.py`` (with ``contests.js``) are the pure halves of the views.
 ``tests/player/test_frames.py`` compares them frame by frame, so a change to one side needs the
 same on the other; ``test_sentences.py`` compares what they say with the record. ``picture/``
 draws a frame as a scene and paints it with Pillow (pixels) or matplotlib (vectors): ``still.py``
-and ``film.py``, the twin of a widget, and the picture of a page for readers without scripts
-(``without_script.py``). ``race_page.py`` is a page of several runs, ``race_still.py``
-their picture.
+and ``film.py``, the picture of a widget, and that of a page for readers without scripts.
 
 To add a view, write ``js/view_name.js`` with ``name``, ``title`` and ``mount(data, time, player)``
 and name it in ``VIEWS`` of ``player.js``. To add another widget, write its module and its entry

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from specviz.core.rules import RULES
+from specviz.core.rules import RULES, Rule
 from specviz.figures.escaping import visible
 
 NAMES = ("prompt", "gamma", "temperature", "drafter", "rule", "seed", "max_new_tokens")
@@ -18,10 +18,23 @@ LONGEST_PROMPT = 20_000
 
 @dataclass(frozen=True)
 class Choice:
-    """A drafter that can be chosen: how it is called, and whether gamma is ours to set."""
+    """A drafter that can be chosen: how it is called, and what goes with it."""
 
     name: str
     takes_gamma: bool = True
+    trees: bool = False
+    noise: str = "draft"
+    """"target" if it draws with the noise of the target's own draws, "either" if it can."""
+
+    def unfit(self, rule: Rule) -> str:
+        """Return why a rule cannot judge what this drafter proposes, or ""."""
+        if rule.name == "coupled" and self.noise == "draft":
+            return "coupled needs the draft model: only it draws with the target's own noise"
+        if rule.name != "coupled" and self.noise == "target":
+            return f"{rule.name} cannot be used: this drafter draws with the target's own noise"
+        if self.trees and not rule.trees:
+            return f"{rule.name} judges one chain, and {self.name} proposes a tree"
+        return ""
 
 
 def choices(pair: Any, given: Any = None) -> list[Choice]:
@@ -40,22 +53,25 @@ def choices(pair: Any, given: Any = None) -> list[Choice]:
     >>> [one.name for one in choices(TabularPair(TabularModel([0.5, 0.5])))]
     ['prompt lookup', 'target alone']
     """
-    found = [] if given is None else [Choice(_name_of(given), takes_gamma=False)]
+    found = []
+    if given is not None:
+        trees, noise = getattr(given, "trees", False), getattr(given, "noise", "draft")
+        found.append(Choice(_name_of(given), takes_gamma=False, trees=trees, noise=noise))
     if pair.draft is not None:
-        found.append(Choice("draft model"))
+        found.append(Choice("draft model", noise="either"))
     found.append(Choice("prompt lookup"))
     if pair.draft is not None:
-        found.append(Choice("tree"))
+        found.append(Choice("tree", trees=True))
     if not hasattr(pair.target, "session"):  # a Hugging Face model
         if _layers(pair) > 1:
             found.append(Choice("early exit"))
         if _has_heads(pair, "medusa"):
-            found.append(Choice("Medusa", takes_gamma=False))
+            found.append(Choice("Medusa", takes_gamma=False, trees=True))
         if _has_heads(pair, "eagle"):
-            found += [Choice("EAGLE"), Choice("EAGLE tree")]
+            found += [Choice("EAGLE"), Choice("EAGLE tree", trees=True)]
         if pair.draft is not None and not hasattr(pair.draft, "session"):
             found.append(Choice("quantized draft"))
-    found.append(Choice("target alone", takes_gamma=False))
+    found.append(Choice("target alone", takes_gamma=False, noise="either"))
     return found
 
 

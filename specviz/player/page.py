@@ -6,7 +6,7 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from html import escape
 from os import PathLike
@@ -14,20 +14,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specviz._version import __version__
+from specviz.figures.coloured_text import html as coloured_html
 from specviz.figures.comparison import Comparison
 from specviz.figures.escaping import visible
 from specviz.figures.page import (
+    SHOWN_WITHOUT_SCRIPT,
     against,
     checked,
     page_title,
     subtitle,
     write_whole,
 )
+from specviz.figures.summary import duration, seconds, times_note
 from specviz.player.assets import PAGE_ENTRY, loader, packed, script
+from specviz.player.captions import spoken
+from specviz.player.frames import chosen, frame_at, step_of
 from specviz.player.options import baseline_of, checked_options, checked_tree
-from specviz.player.projection import pack, project
-from specviz.player.run import indexed
-from specviz.player.without_script import described, player_without_script
+from specviz.player.picture.layout import pictured
+from specviz.player.projection import label, pack, project
+from specviz.player.run import Run, indexed
+from specviz.player.still import default_views, pixels
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
@@ -80,8 +86,8 @@ def to_html(
         What the page is called; by default the beginning of the prompt.
     compare : Trace or Comparison, optional
         A run of the target alone (``gamma=0``), or times measured elsewhere, for the lanes of
-        time and the speed-up. Without it both are estimated from this run's own target passes,
-        and say so.
+        time and the speed-up. A recorded run has its own measured target-only run. Without
+        either, the speed-up is an upper bound, from this run's verification passes, and says so.
 
     Returns
     -------
@@ -125,7 +131,7 @@ def write_page(
 ) -> Path:
     """Write what :func:`to_html` writes and print nothing; the arguments are the same."""
     if isinstance(trace, Sequence) and not isinstance(trace, str):
-        from specviz.player.race_page import race_page
+        from specviz.player.page import race_page
 
         one = {"views": views, "guided": guided, "compare": compare}
         given = [name for name, value in one.items() if value is not None]
@@ -295,3 +301,212 @@ body.svp-body-dark header p { color: #adb2bc; }
 }
 @media (max-width: 420px) { .svp-page { padding: 8px 4px; } .svp-page header h1 { font-size: 21px; } }
 """  # noqa: E501
+
+
+# -- for readers without scripts ------------------------------------------------------------------
+
+
+WIDTH = 1000
+"""Of the picture, in pixels: large enough to read, small enough to travel in a page."""
+LONGEST_TEXT = 1_200
+
+
+def player_without_script(
+    trace: Trace, run: Run, *, views: Sequence[str] | None = None, theme: str = "auto"
+) -> str:
+    """Return a picture of the first rejection and, if it is asked for, the coloured text.
+
+    Parameters
+    ----------
+    trace, run
+        The run, and the same as the player sees it.
+    views : sequence of str, optional
+        The views that the page shows; by default all.
+    theme : str
+        With "auto" the picture is there twice, and the reader sees the one that fits.
+    """
+    text = coloured_html(trace, budget=SHOWN_WITHOUT_SCRIPT)
+    if views is not None and "text" not in views:
+        text = ""
+    return _picture(run, views, theme) + text
+
+
+def described(trace: Trace) -> str:
+    """Return in a few words what a player plays."""
+    return (
+        f"Player of a run of speculative decoding: {len(trace.tokens)} tokens in {len(trace)} "
+        f"target passes"
+    )
+
+
+def race_without_script(traces: Sequence[Trace], theme: str = "auto") -> str:
+    """Return a picture and a table of the measured times, and what each run wrote."""
+    from specviz.player.still import race_picture
+
+    taken = [sum(seconds(trace).values()) for trace in traces]
+    first = taken.index(min(taken))
+    rows = "".join(
+        f'<tr><th scope="row"><bdi>{escape(label(trace))}</bdi>'
+        f"{' (first)' if i == first else ''}</th>"
+        f"<td>{len(trace.tokens):,}</td><td>{len(trace):,}</td><td>{duration(took)}</td>"
+        f"<td>{len(trace.tokens) / took:,.1f}</td></tr>"
+        for i, (trace, took) in enumerate(zip(traces, taken, strict=True))
+    )
+    texts = "".join(
+        f"<h2><bdi>{escape(label(trace))}</bdi></h2>"
+        f"<p><bdi>{escape(visible(trace.prompt_text + trace.text, limit=LONGEST_TEXT))}</bdi></p>"
+        for trace in traces
+    )
+    alt = "Race at its end. " + " ".join(
+        f"{label(trace)}: {len(trace.tokens):,} tokens in {duration(took)}."
+        for trace, took in zip(traces, taken, strict=True)
+    )
+    return (
+        f"{image(lambda one: race_picture(traces, one), theme, alt)}"
+        '<div class="svp-wide"><table class="svp-times"><caption>Measured times</caption><thead>'
+        '<tr><th scope="col">run</th><th scope="col">tokens</th><th scope="col">target passes</th>'
+        '<th scope="col">time</th><th scope="col">tokens per second</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>{texts}"
+    )
+
+
+def _picture(run: Run, views: Sequence[str] | None, theme: str) -> str:
+    """Return an image with its alternative text, in the colours that the reader prefers.
+
+    Nothing if the run has no rounds.
+    """
+    if not len(run):
+        return ""
+    frame = frame_at(run, step_of(run, chosen(run)))
+    drawn = default_views(run) if views is None else ("caption", *views)
+    scene = pictured(run, frame, drawn, WIDTH)
+    return image(
+        lambda one: pixels(scene, one, 1.0), theme, spoken(run, frame),
+        f'width="{scene.width:.0f}" height="{scene.height:.0f}"',
+    )  # fmt: skip
+
+
+def image(png: Callable[[str], bytes], theme: str, alt: str, size: str = "") -> str:
+    """Return a picture as HTML; with theme "auto" in the colours that the reader prefers.
+
+    Parameters
+    ----------
+    png : callable
+        Returns a theme's PNG.
+    theme : str
+        "light", "dark" or "auto".
+    alt : str
+        What there is to see, in words.
+    size : str
+        Attributes of the image.
+    """
+
+    def source(one: str) -> str:
+        return f"data:image/png;base64,{base64.b64encode(png(one)).decode()}"
+
+    shown = f'<img class="svp-still" alt="{escape(alt)}" {size} src="{{}}">'
+    if theme != "auto":
+        return f"<p>{shown.format(source(theme))}</p>"
+    dark = f'<source media="(prefers-color-scheme: dark)" srcset="{source("dark")}">'
+    return f"<p><picture>{dark}{shown.format(source('light'))}</picture></p>"
+
+
+def distribution_without_script(
+    words: Sequence[str], p: Sequence[float], q: Sequence[float]
+) -> str:
+    """Return two distributions as a table: a row per token, and what follows from both.
+
+    Parameters
+    ----------
+    words : sequence of str
+        What the tokens are called.
+    p, q : sequence of float
+        The distributions of target and draft, one number per token.
+    """
+    shared = [min(one, other) for one, other in zip(p, q, strict=True)]
+    mass = sum(shared)
+    rows = "".join(
+        f'<tr><th scope="row"><bdi>{escape(visible(word, limit=120))}</bdi></th>'
+        f"<td>{one:.3g}</td><td>{other:.3g}</td><td>{both:.3g}</td>"
+        f"<td>{(one - both) / (1 - mass) if mass < 1 else 0:.3g}</td></tr>"
+        for word, one, other, both in zip(words, p, q, shared, strict=True)
+    )
+    heads = ("token", "target p", "draft q", "min(p, q)", "residual")
+    names = "".join(f'<th scope="col">{name}</th>' for name in heads)
+    return (
+        f'<div class="svp-wide"><table class="svp-times"><thead><tr>{names}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+        f"<p>A proposal is accepted with probability {mass:.3g} = Σ min(p, q) = 1 − TV(p, q).</p>"
+    )
+
+
+# -- a race ---------------------------------------------------------------------------------------
+
+
+LONGEST_HEADING = 56
+"""Letters of the names in a heading: those that fit; all of them stand in the lanes."""
+
+
+def race_page(
+    traces: Sequence[Trace],
+    *,
+    height: int | None = None,
+    theme: str = "auto",
+    title: str | None = None,
+) -> str:
+    """Return a page on which runs race; readers without scripts get a table of their times.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no traces, too few or too many, or one has no measured times.
+    """
+    from specviz.player.widget import checked_runs
+
+    options = checked_options(height=height, theme=theme, title=title)
+    runs = checked_runs(traces)
+    named = " · ".join(dict.fromkeys(label(run) for run in runs))
+    heading = visible(title if title is not None else named_race(runs), limit=120)
+    values: dict[str, Any] = {"kind": "race", "options": options | {"standalone": True}}
+    data = [compressed(pack(project(run))) for run in runs]
+    said = f"Race of {len(runs)} runs on one clock of measured time: {named}"
+    header = (
+        f"<header><h1><bdi>{escape(heading)}</bdi></h1>"
+        f"<p>One clock: each run's own measured times{escape(taken(runs))}.</p></header>\n"
+    )
+    if height is not None:  # shown inside another page
+        header = ""
+    return document(
+        heading,
+        theme,
+        f"{header}{embedded(values, data, said)}\n"
+        f"<noscript>{race_without_script(runs, theme)}</noscript>\n",
+        bare=height is not None,
+    )
+
+
+def taken(runs: Sequence[Trace]) -> str:
+    """Return how the times were taken, where the runs say so."""
+    notes = dict.fromkeys(note for run in runs for note in times_note(run))
+    return "".join(f", {note}" for note in notes)
+
+
+def named_race(runs: Sequence[Trace]) -> str:
+    """Return what a race is called: its runs' names, or how many there are and the first of them.
+
+    Examples
+    --------
+    >>> from specviz.core.trace.trace import Trace
+    >>> named_race([Trace({"rule": "match", "drafter": "eagle"}, [1])] * 2)
+    'Race: eagle, match'
+    """
+    names = list(dict.fromkeys(label(run) for run in runs))
+    whole = " · ".join(names)
+    if len(whole) <= LONGEST_HEADING:
+        return f"Race: {whole}"
+    kept = [names[0]]
+    for name in names[1:]:
+        if len(" · ".join([*kept, name])) > LONGEST_HEADING:
+            break
+        kept.append(name)
+    return f"Race of {len(runs)}: {' · '.join(kept)} · …"

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specviz.player.columns import NONE, Columns
-from specviz.player.projection import Projection, project
+from specviz.player.projection import NONE, Columns, Projection, project
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace

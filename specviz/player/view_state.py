@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from specviz.player.block import in_blocks
-from specviz.player.columns import NONE
+from specviz.player.captions import trimmed
 from specviz.player.draw_state import distribution_pieces
-from specviz.player.frames import Cache, Frame, cache_at, rejected_row, seconds_at
+from specviz.player.frames import Cache, Frame, cache_at, in_blocks, rejected_row, seconds_at
+from specviz.player.projection import NONE
 from specviz.player.run import Run
-from specviz.player.words import trimmed
 
 ROWS = 8
 SLOTS_BEFORE, MOST_SLOTS = 4, 24

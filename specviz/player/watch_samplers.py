@@ -245,7 +245,7 @@ def _drawing(function: Any, size: int, seed: int) -> DrawCells:
 
 def fox_pair() -> TabularPair:
     """Return the pair of the editor's first preset."""
-    from specviz.player.editor_settings import FOX
+    from specviz.player.editor import FOX
 
     return TabularPair(
         TabularModel(FOX["p"], name="target"), TabularModel(FOX["q"], name="draft"), FOX["words"]

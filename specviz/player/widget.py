@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import anywidget
+import ipywidgets
 import traitlets
 from ipywidgets import widget_serialization
 
 from specviz.figures.coloured_text import plain
 from specviz.figures.comparison import Comparison
 from specviz.figures.page import against
-from specviz.player.assets import ENTRY, loader
+from specviz.player.assets import ENTRY, loader, packed
 from specviz.player.options import baseline_of, checked_options, checked_trace, checked_tree
 from specviz.player.page import compressed
 from specviz.player.projection import pack, project
-from specviz.player.script import Script, shared_script
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
@@ -26,6 +27,33 @@ FEWEST, MOST = 2, 8
 """How many runs a race may have."""
 
 _by_cell: dict[tuple[str, str], Widget] = {}
+
+
+class Script(ipywidgets.Widget):  # type: ignore[misc]  # no types there
+    """The player's script and style sheet, gzipped; made by :func:`shared_script`."""
+
+    code = traitlets.Bytes().tag(sync=True)
+    digest = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, entry: str = ENTRY) -> None:
+        code = packed(entry)
+        super().__init__(code=code, digest=hashlib.sha256(code).hexdigest())
+
+
+_shared: dict[str, Script] = {}
+
+
+def shared_script(entry: str = ENTRY) -> Script:
+    """Return an entry's script in this kernel, made anew whenever the last one was closed.
+
+    Examples
+    --------
+    >>> shared_script() is shared_script()
+    True
+    """
+    if entry not in _shared or _shared[entry].comm is None:
+        _shared[entry] = Script(entry)
+    return _shared[entry]
 
 
 class Widget(anywidget.AnyWidget):
@@ -130,7 +158,7 @@ class Race(Widget):
 
     def picture(self) -> bytes | None:
         """Return a PNG of the race at its end: names, tokens, passes, times and bars."""
-        from specviz.player.race_still import race_picture
+        from specviz.player.still import race_picture
 
         return race_picture(self.traces, str(self.options.get("theme", "light")))
 
@@ -275,9 +303,8 @@ def _cell() -> str | None:
 
 def picture_of(trace: Trace) -> bytes | None:
     """Return a PNG of the player at the first rejection; None of a run without rounds."""
-    from specviz.player.frames import frame_at
+    from specviz.player.frames import chosen, frame_at, step_of
     from specviz.player.picture.layout import pictured
-    from specviz.player.positions import chosen, step_of
     from specviz.player.run import run_of
     from specviz.player.still import default_views, pixels
 

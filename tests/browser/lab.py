@@ -154,7 +154,7 @@ def _wait(lab: Lab, process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 class Book:
-    """A notebook open in the browser; everything it asks for or complains about is kept."""
+    """A notebook open in the browser; everything it asks for or complains about is accepted."""
 
     def __init__(self, browser: Any, lab: Lab, name: str, **options: Any) -> None:
         self.lab = lab

@@ -44,7 +44,7 @@ def test_bars_moved_here_are_the_kernels_and_the_other_way_round(book: Book) -> 
     book.until(lambda: book.python("print(round(editor.p[0], 6))") == "0.02")
     book.python("editor.fault = 'always_accept'")
     book.until(
-        lambda: "every proposal is kept" in book.page.locator('[data-testid="svp-fault"]').first
+        lambda: "every proposal is accepted" in book.page.locator('[data-testid="svp-fault"]').first
         .inner_text()
     )  # fmt: skip
 

@@ -98,7 +98,7 @@ def test_what_if_is_marked_and_taken_back(browser: Any, pages: dict[str, Path]) 
     assert not badge.is_visible()
     opened.page.locator(".svp-test .svp-drag").fill("0.01")
     assert badge.is_visible()
-    assert "would be kept" in opened.words(".svp-says")
+    assert "would be accepted" in opened.words(".svp-says")
     assert opened.position == "1 decide"
     opened.page.click(".svp-reset")
     assert not badge.is_visible()
@@ -203,7 +203,7 @@ def test_with_a_height_the_inside_scrolls_above_the_controls(
 def test_predict_asks_hides_reveals_and_counts(browser: Any, pages: dict[str, Path]) -> None:
     opened = Opened(browser, pages["story"], "#round=1&node=1")
     opened.press("p")
-    assert "Kept or rejected?" in opened.words(".svp-predict")
+    assert "Accepted or rejected?" in opened.words(".svp-predict")
     shown = opened.page.locator(".svp-stage").inner_text()
     assert "u = .99" not in shown
     assert opened.page.locator('.svp-card[data-status="rejected"]').count() == 0

@@ -17,14 +17,22 @@ import pytest
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.core.trace.trace import Trace
+from specviz.player.captions import caption
 from specviz.player.draw_state import draw_at
-from specviz.player.frames import cache_at, frame_at, pending, seconds_at
+from specviz.player.frames import (
+    Position,
+    cache_at,
+    chosen,
+    frame_at,
+    pending,
+    position_at,
+    seconds_at,
+    step_of,
+)
 from specviz.player.picture.tree import places
-from specviz.player.positions import Position, chosen, position_at, step_of
 from specviz.player.projection import pack, project
 from specviz.player.run import run_of
 from specviz.player.view_state import bars_at, measures_at, slots_at
-from specviz.player.words import caption
 from tests.figures.runs import hostile, story
 from tests.player.node import NODE
 from tests.player.runs import branching, decoded, pair

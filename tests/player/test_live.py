@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import specviz as sv
-from specviz.player import live_widget, widget
+from specviz.player import live as live_widget
+from specviz.player import widget
 from specviz.player.live_settings import sentence
 from specviz.player.projection import MAGIC
 from tests.player.runs import pair
@@ -313,3 +314,16 @@ def test_an_interpreter_that_ends_takes_the_thread_with_it(root: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "True", "")
+
+
+def test_every_pair_that_is_offered_runs_and_what_is_not_says_why(made: Any) -> None:
+    live = made(max_new_tokens=4)
+    grey = {(drafter, rule): why for drafter, rule, why in live.options["unfit"]}
+    assert "only it draws with the target's own noise" in grey["prompt lookup", "coupled"]
+    assert grey["tree", "block"] == "block judges one chain, and tree proposes a tree"
+    for drafter, _ in live.options["drafters"]:
+        for rule, _ in live.options["rules"]:
+            live.run(drafter=drafter, rule=rule, temperature=0.0 if rule == "greedy" else 1.0)
+            live.wait(20)
+            until(lambda: live.status["state"] != "running")
+            assert (live.status["state"] == "error") == ((drafter, rule) in grey), live.status

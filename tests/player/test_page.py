@@ -20,8 +20,7 @@ import specviz as sv
 from specviz.core.trace.trace import Trace
 from specviz.figures.comparison import Comparison
 from specviz.figures.summary import duration
-from specviz.player.page import iframe, page
-from specviz.player.race_page import race_page
+from specviz.player.page import iframe, page, race_page
 from specviz.player.still import still
 from tests.figures.runs import HOSTILE, hostile, long_story, story
 from tests.player.runs import branching, decoded

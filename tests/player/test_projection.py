@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+import specviz as sv
 from specviz.core.trace.trace import Trace
-from specviz.player.columns import MOST_STRINGS, NONE, node_columns
+from specviz.figures.comparison import Comparison
+from specviz.player.frames import frame_at
 from specviz.player.page import page
-from specviz.player.projection import MAGIC, label, pack, project
+from specviz.player.projection import MAGIC, MOST_STRINGS, NONE, label, node_columns, pack, project
+from specviz.player.run import run_of
+from specviz.player.view_state import measures_at
 from tests.figures.runs import HOSTILE, hostile, long_story, story
-from tests.player.runs import branching, decoded
+from tests.player.runs import branching, decoded, pair
 
 
 def header_of(packed: bytes) -> dict[str, Any]:
@@ -106,6 +110,31 @@ def test_missing_numbers_do_not_get_into_the_header() -> None:
     strange = story()
     strange.meta["oddity"] = {"value": 3}
     assert ["oddity", '{"value": 3}'] in project(strange).header["settings"]
+
+
+@pytest.mark.parametrize("name", [n for n in sv.recorded() if not n.endswith("/target-only")])
+def test_a_recorded_run_is_measured_against_its_own_target_only_run(name: str) -> None:
+    trace, alone = sv.recorded(name), sv.recorded(f"{name.split('/')[0]}/target-only")
+    run = run_of(trace)
+    last = measures_at(run, frame_at(run, run.steps - 1))
+    assert run.header["baseline"]["measured"]
+    assert last.speedup == pytest.approx(Comparison.of(trace, alone).ratio, rel=1e-5)
+
+
+def test_junk_in_place_of_a_measured_time_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = decoded()
+    for junk in (3, {}, {"seconds_per_token": "1"}, {"seconds_per_token": float("nan")}):
+        monkeypatch.setitem(trace.meta, "target_only", junk)
+        assert project(trace).header["baseline"]["measured"] is False
+
+
+@pytest.mark.parametrize(("name", "said"), [("prompt_lookup", "prompt lookup, match"),
+                                            ("eagle", "EAGLE, match"),
+                                            ("target_only", "target alone")])  # fmt: skip
+def test_the_label_is_the_recorded_drafters_also_before_it_proposed(name: str, said: str) -> None:
+    trace = sv.generate(pair(), [2], gamma=0, max_new_tokens=3, seed=3, progress=False)
+    trace.meta["drafter"] = {"name": name}
+    assert project(trace).header["label"] == said
 
 
 def test_the_baseline_says_whether_it_was_measured() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from specviz.figures.summary import duration, seconds
 from specviz.player.picture.scene import Box, Letters
-from specviz.player.race_still import MARGIN, WIDTH, race_picture, race_scene
+from specviz.player.still import MARGIN, WIDTH, race_picture, race_scene
 from tests.player.runs import decoded
 
 

@@ -16,12 +16,12 @@ import pytest
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.core.trace.trace import Trace
+from specviz.player.captions import caption
 from specviz.player.draw_state import draw_at
 from specviz.player.frames import frame_at
 from specviz.player.picture.view_phase import test_said as card_of
 from specviz.player.projection import pack, project
 from specviz.player.run import run_of
-from specviz.player.words import caption
 from tests.player.node import NODE
 from tests.player.runs import WORDS, pair
 
@@ -102,9 +102,9 @@ def on_record(trace: Trace) -> list[dict[str, Any]]:
 
 
 def verdicts_in(text: str) -> set[bool]:
-    """The verdicts that a text gives: kept or rejected."""
-    words = re.findall(r"\b(kept|rejected)\b(?!\?| if | with probability)", text)
-    return {word == "kept" for word in words}
+    """The verdicts that a text gives: accepted or rejected."""
+    words = re.findall(r"\b(accepted|rejected)\b(?!\?| if | or | with probability| siblings)", text)
+    return {word == "accepted" for word in words}
 
 
 def untrue(rule: str, one: dict[str, Any], said: dict[str, Any]) -> list[str]:
@@ -118,7 +118,7 @@ def untrue(rule: str, one: dict[str, Any], said: dict[str, Any]) -> list[str]:
     below, kept = one["u"] < one["a"], one["kept"]
     if rule != "block":
         for text in (said["caption"], said["says"]):
-            plain = re.sub(r"always kept|it is kept if", "", text)
+            plain = re.sub(r"always accepted|it is accepted if", "", text)
             check(verdicts_in(plain) == {kept}, text)
         check(said["status"][one["node"]] == ("accepted" if kept else "rejected"), "status")
         if rule in BY_U:
@@ -137,7 +137,7 @@ def untrue(rule: str, one: dict[str, Any], said: dict[str, Any]) -> list[str]:
             check(told is None, text)
         check(("whole block is rejected" in text or "It is rejected" in text)
               == (last and not kept_in_all), text)  # fmt: skip
-        check(("whole block is kept" in text or "It is kept" in text)
+        check(("whole block is accepted" in text or "It is accepted" in text)
               == (last and kept_in_all == one["n"]), text)  # fmt: skip
     check(said["card"] == ("test ✓ passes" if below else "test ✗ fails"), said["card"])
     for i, status in enumerate(said["status"]):
@@ -149,16 +149,16 @@ def untrue_what_ifs(rule: str, one: dict[str, Any], said: dict[str, Any]) -> lis
     """What is said of another u, or of the same, otherwise than the rule would have it."""
     wrong = []
     if rule in BY_U:
-        words = set(re.findall(r"^What if u were \S+\? .*? would (?:still )?be (kept|rejected)",
+        words = set(re.findall(r"^What if u were \S+\? .*? would (?:still )?be (accepted|rejected)",
                                said["same"]))  # fmt: skip
-        if words != {"kept" if one["kept"] else "rejected"}:
+        if words != {"accepted" if one["kept"] else "rejected"}:
             wrong.append(said["same"])
         for node, kept in said["walk"] or []:
             if kept != one["verdicts"][node]:
                 wrong.append(f"step {one['step']}: the walk with the same u is another at {node}")
         if "would be rejected" in said["low"] and one["a"] > 0:
             wrong.append(said["low"])
-        if "be kept" in said["high"].split(".")[1] and one["a"] <= 0.9999:
+        if "be accepted" in said["high"].split(".")[1] and one["a"] <= 0.9999:
             wrong.append(said["high"])
     if rule == "block":
         if "nothing else would change" not in said["same"]:
@@ -230,7 +230,7 @@ def test_a_what_if_of_another_record_is_noticed(rule: str, how: str, tmp_path: P
     trace = made(rule, how)
     for one, said in zip(on_record(trace), by_script(trace, tmp_path), strict=True):
         other = one | {"kept": not one["kept"]}
-        if rule == "block":  # one more or one less is kept
+        if rule == "block":  # one more or one less is accepted
             kept = sum(one["verdicts"])
             more = kept + 1 if kept < one["n"] else kept - 1
             other = one | {"verdicts": [i < more for i in range(one["n"])]}

@@ -11,8 +11,8 @@ import pytest
 
 import specviz as sv
 from specviz.figures.summary import summary
+from specviz.player.page import race_page
 from specviz.player.projection import project
-from specviz.player.race_page import race_page
 from specviz.recordings import shelf
 from specviz.recordings.record import NOTE, PROMPTS, REPEATS, methods, record, squeeze
 from tests.house.test_torch_free import BLOCK, run

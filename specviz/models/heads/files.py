@@ -177,15 +177,19 @@ def check_fits(config: HeadConfig, target: Any, label: str) -> None:
     shape = model.config.get_text_config()
     depth, width = int(shape.num_hidden_layers), int(shape.hidden_size)
     theirs = f"{label} were trained for {config.target!r} and do not fit {target.name!r}"
+    differs, last = "", config.layers[-1]
     if config.hidden_size != width:
-        raise HeadsError(f"{theirs}: hidden size {config.hidden_size}, not {width}")
-    if config.vocab_size != target.vocab_size:
-        raise HeadsError(f"{theirs}: vocabulary {config.vocab_size}, not {target.vocab_size}")
-    if config.layers[-1] > depth or (config.kind == "medusa" and config.layers[-1] != depth):
-        raise HeadsError(f"{theirs}: they read layer {config.layers[-1]} of its {depth}")
-    embedding = model.get_input_embeddings().weight
-    if config.fingerprint and not same_target(config.fingerprint, fingerprint(embedding)):
-        raise HeadsError(f"{theirs}: the two have different weights. {TRAINING}")
+        differs = f"hidden size {config.hidden_size}, not {width}"
+    elif config.vocab_size != target.vocab_size:
+        differs = f"vocabulary {config.vocab_size}, not {target.vocab_size}"
+    elif last > depth or (config.kind == "medusa" and last != depth):
+        differs = f"they read layer {last} of its {depth}"
+    elif config.fingerprint:
+        embedding = model.get_input_embeddings().weight
+        if not same_target(config.fingerprint, fingerprint(embedding)):
+            differs = "the two have different weights"
+    if differs:
+        raise HeadsError(f"{theirs}: {differs}. {TRAINING}")
 
 
 def _check_kind(config: HeadConfig, kind: str, label: str) -> None:

@@ -3,7 +3,8 @@
 
 import { NONE, rowOf, tokenText } from "./decode.js";
 import { h, pool, setAttr, setClip, setText, show, trimmed } from "./dom.js";
-import { evidence, number, quoted } from "./words.js";
+import { number, quoted } from "./numbers.js";
+import { evidence } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /**
@@ -134,7 +135,7 @@ export function verdictOf(data, row) {
     const first = data.node.own_time[row], second = data.node.own_second[row];
     const ahead = second < Infinity ? `, the next at ${number(second)}` : "";
     const won = `${quoted(tokenText(data, own))} arrived first, at ${number(first)}${ahead}`;
-    if (own === token) return `No u here. ${won}. The proposal is that token: kept.`;
+    if (own === token) return `No u here. ${won}. The proposal is that token: accepted.`;
     const time = arrival(data, row);
     const late = time === Infinity ? `: with p = 0 it never arrives` : time >= 0 ? `: with the same noise it arrives at ${number(time)}` : "";
     return `No u here. ${won}. The proposal ${x} is another one${late}: rejected.`;
@@ -143,11 +144,11 @@ export function verdictOf(data, row) {
     const best = evidence(data, row).own, p = data.node.p[row];
     const most = Math.max(...rowOf(data, "node", "top_p", row));
     const whole = most === 1 ? " At temperature 0 all of p lies on one token." : "";
-    if (best === token) return `No draw: the target's most likely token is the proposal ${x}: kept.${whole}`;
+    if (best === token) return `No draw: the target's most likely token is the proposal ${x}: accepted.${whole}`;
     return `No draw: the target's most likely token is ${quoted(tokenText(data, best))} (p = ${number(most)}); the proposal ${x} has ${number(p)}, a gap of ${number(most - p)}: rejected.${whole}`;
   }
   const kept = data.node.verdict[row] === 1;
-  return `No draw: this rule looks only at p, which gives ${x} ${number(data.node.p[row])}: ${kept ? "enough, kept" : "too little, rejected"}.`;
+  return `No draw: this rule looks only at p, which gives ${x} ${number(data.node.p[row])}: ${kept ? "enough, accepted" : "too little, rejected"}.`;
 }
 
 function lane() {

@@ -14,7 +14,7 @@ export const KEYS = [
   ["b B", "next, previous bonus"],
   ["/", "search for a token"],
   ["+ −", "faster, slower"],
-  ["p", "predict, then reveal: k kept, x rejected, u shows u"],
+  ["p", "predict, then reveal: k accept, x reject, u shows u"],
   ["g", "captions on or off"],
   ["f", "full screen"],
   ["c", "copy a link to this position (pages)"],

@@ -4,7 +4,7 @@ import { scaleFor } from "./editing.js";
 import { rowsAt } from "./editor_state.js";
 import { changeSaid } from "./editor_words.js";
 import { h, pool, setAttr, setBar, setClip, setStyle, setText } from "./dom.js";
-import { aligned, named, shown } from "./numbers.js";
+import { aligned, quoted, shown } from "./numbers.js";
 
 const DISTRIBUTIONS = /** @type {("q" | "p")[]} */ (["q", "p"]);
 const NAMES = { q: "draft q", p: "target p" };
@@ -132,12 +132,12 @@ function fill(made, row, i, scale) {
     const { el, bar, grip } = made.halves[which], x = row[which], locked = row.locked[which];
     setBar(bar, 0, within(x));
     setStyle(grip, "left", `${(100 * within(x)).toFixed(2)}%`);
-    setAttr(el, "aria-label", `${NAMES[which]} of ${named(row.word)}`);
+    setAttr(el, "aria-label", `${NAMES[which]} of ${quoted(row.word)}`);
     setAttr(el, "aria-valuenow", x.toFixed(3));
     setAttr(el, "aria-valuemax", row.room[which].toFixed(3));
     setAttr(el, "aria-valuetext", `${shown(x)}${locked ? ", locked" : ""}`);
     setAttr(el, "aria-disabled", locked ? "true" : null);
-    const number = made.numbers[which], words = `${locked ? "Unlock" : "Lock"} ${NAMES[which]} of ${named(row.word)} (l)`;
+    const number = made.numbers[which], words = `${locked ? "Unlock" : "Lock"} ${NAMES[which]} of ${quoted(row.word)} (l)`;
     setText(number.text, aligned(x));
     setAttr(number.el, "aria-pressed", String(locked));
     setAttr(number.el, "aria-label", `${aligned(x)}. ${words}`);

@@ -92,12 +92,12 @@ export function mountDraw(editor) {
       const nth = proposal && proposal.of > 1 ? `, candidate ${proposal.index + 1} of ${proposal.of}` : "";
       const from = proposal && Number.isNaN(proposal.u) ? "draft q, one-hot" : "draft q, laid end to end";
       drawn.update(proposal, state.words, `1 · ${from}${nth}`, "q");
-      setText(testTitle, match ? "2 · no u: kept if the target draws the same" : "2 · u against the probability of keeping it");
+      setText(testTitle, match ? "2 · no u: accepted if the target draws the same" : "2 · u against the probability of keeping it");
       setAttr(test, "data-empty", seen.test ? null : true);
       const a = seen.test?.a ?? 0, judged = seen.test && Number.isFinite(seen.test.u);
       setBar(keep, 0, a);
       setBar(drop, a, seen.test ? 1 - a : 0);
-      setText(keepText, seen.test && a > 0.2 ? `kept ✓ below ${shown(a)}` : "");
+      setText(keepText, seen.test && a > 0.2 ? `accepted ✓ below ${shown(a)}` : "");
       setText(dropText, seen.test && a < 0.75 ? "rejected ✗" : "");
       setStyle(needle, "visibility", judged ? "visible" : "hidden");
       if (judged) setStyle(needle, "left", `${(100 * seen.test.u).toFixed(2)}%`);

@@ -24,7 +24,7 @@ export function mountMany(_editor) {
       setAttr(fault, "data-on", withDistribution || null);
       bars.update(many ? many.rows : expectedRows(state, exact), many ? many.n : 0, withDistribution);
       distance.update(many, many ? distanceSaid(many) : `TV of what comes out from p: ${shown(exact.comesOut.tv)}, exactly`);
-      setText(kept, many ? `share kept: ${shown(many.accepted)}; exactly: ${shown(exact.comesOut.acceptance)}` : `share kept, exactly: ${shown(exact.comesOut.acceptance)}`);
+      setText(kept, many ? `share accepted: ${shown(many.accepted)}; exactly: ${shown(exact.comesOut.acceptance)}` : `share accepted, exactly: ${shown(exact.comesOut.acceptance)}`);
       const said = verdictSaid(state, exact, many);
       setText(verdict, said.text);
       setAttr(verdict, "data-mark", said.mark);

@@ -2,7 +2,7 @@
 
 import { LEVEL, setting } from "./editor_state.js";
 import { faultAtOne, rightly } from "./faults_at_one.js";
-import { named, pValue, shown, thousands } from "./numbers.js";
+import { pValue, quoted, shown, thousands } from "./numbers.js";
 
 const DISTRIBUTION = { p: "target p", q: "draft q" };
 
@@ -10,7 +10,7 @@ const DISTRIBUTION = { p: "target p", q: "draft q" };
 export function changeSaid(state) {
   const it = state.changed;
   if (!it) return "Drag a bar, or focus it and press ← →: the others of the same distribution keep their proportions, so that it still sums to 1. Locked ones stay.";
-  const of = `${DISTRIBUTION[it.which]} of ${named(state.words[it.i])}`;
+  const of = `${DISTRIBUTION[it.which]} of ${quoted(state.words[it.i])}`;
   if (it.stuck) return `${of} cannot move: it or all the others are locked.`;
   const others = Number.isFinite(it.factor) ? ` The others: × ${it.factor.toFixed(2)}, so that ${it.which} still sums to 1.` : "";
   return `${of}: ${shown(it.from)} → ${shown(it.to)}.${others}`;
@@ -20,9 +20,9 @@ export function changeSaid(state) {
 export function exactSaid(state, exact) {
   const overlap = shown(exact.overlap), fault = exact.wrong ? ` With the fault: ${shown(exact.wrong.acceptance)}.` : "";
   if (state.way === "one")
-    return `A proposal is kept with probability ${overlap} on average: Σ min(p, q) = 1 − TV(p, q).${fault}`;
+    return `A proposal is accepted with probability ${overlap} on average: Σ min(p, q) = 1 − TV(p, q).${fault}`;
   const how = { match: "Σ p q", two_with: "two tries", two_without: "two tries, no token twice", top_two: "p of the draft's two favourites" }[state.way];
-  return `A proposal is kept with probability ${shown(exact.acceptance)} (${how}); one proposal judged by p / q: ${overlap}.${fault}`;
+  return `A proposal is accepted with probability ${shown(exact.acceptance)} (${how}); one proposal judged by p / q: ${overlap}.${fault}`;
 }
 
 /** What the planted fault is and does. */
@@ -41,7 +41,7 @@ export function stepSaid(state) {
   const one = state.one;
   if (!one) return { title: "One draw", text: "Step through one draw: proposal, comparison, verdict, and what comes instead." };
   const { kind, i } = one.steps[one.step], { happened } = one, fault = setting(state).fault;
-  const it = happened.tries[i], word = (x) => named(state.words[x]);
+  const it = happened.tries[i], word = (x) => quoted(state.words[x]);
   const which = happened.tries.length > 1 ? ` ${i + 1}` : "";
   if (kind === "dropped") {
     const x = happened.proposed[0];
@@ -55,20 +55,20 @@ export function stepSaid(state) {
     const right = rightly(it.p, it.q, it.x).chance, from = i ? "what is left of p" : "the target";
     const text = `${word(it.x)}: ${from} gives p = ${shown(it.p[it.x])}, the draft reports q = ${shown(it.q[it.x])}.`;
     if (fault?.grid) return { title: `compare${which}`, text: `${text} p / q = ${shown(right)}, and u has only ${fault.grid} values, 0 among them.` };
-    const keep = `kept with probability ${shown(it.chance)}`;
+    const keep = `accepted with probability ${shown(it.chance)}`;
     const other = Math.abs(right - it.chance) > 1e-9 ? ` The fault: ${keep}; right would be min(1, p / q) = ${shown(right)}.` : ` So it is ${keep}: min(1, p / q).`;
     return { title: `compare${which}`, text: text + other };
   }
   if (kind === "judge" && state.way === "match") {
     const own = `The target draws too, and gets ${word(it.own)}:`;
-    return { title: "judge", text: it.kept ? `${own} the same, so it is kept ✓ and emitted.` : `${own} another one, so that is emitted and ${word(it.x)} is rejected. ✗` };
+    return { title: "judge", text: it.kept ? `${own} the same, so it is accepted ✓ and emitted.` : `${own} another one, so that is emitted and ${word(it.x)} is rejected. ✗` };
   }
   if (kind === "judge") {
     const same = fault?.sameU ? " (the fault: the same number again)" : "";
     const sign = fault?.grid ? ["≤", "above"] : ["below", "not below"];
     return {
       title: `judge${which}`,
-      text: it.kept ? `u = ${shown(it.u)}${same} is ${sign[0]} ${shown(it.chance)}: kept ✓. ${word(it.x)} is emitted.`
+      text: it.kept ? `u = ${shown(it.u)}${same} is ${sign[0]} ${shown(it.chance)}: accepted ✓. ${word(it.x)} is emitted.`
         : `u = ${shown(it.u)}${same} is ${sign[1]} ${shown(it.chance)}: rejected ✗.`,
     };
   }
@@ -84,7 +84,7 @@ export function verdictSaid(state, exact, many) {
   const follows = fault && fault.tv > 1e-9 && many.follows >= LEVEL
     ? ` It agrees with the faulty distribution instead (p-value ${pValue(many.follows)}).` : "";
   if (many.answer === "impossible")
-    return { mark: "wrong", text: `✗ ${named(state.words[many.impossible])} came out ${thousands(many.rows[many.impossible].count)} times, and p gives it probability 0. Once would be enough: this is not p.${follows}` };
+    return { mark: "wrong", text: `✗ ${quoted(state.words[many.impossible])} came out ${thousands(many.rows[many.impossible].count)} times, and p gives it probability 0. Once would be enough: this is not p.${follows}` };
   if (many.answer === "untestable")
     return { mark: "open", text: `Not testable: fewer than two groups of tokens expect 5 of ${n}. No token came out that p forbids.` };
   if (many.answer === "differs")

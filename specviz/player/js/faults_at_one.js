@@ -20,16 +20,16 @@ function unscaled(p, q) {
 export const GRID = 16;
 
 const of = (name, group, wrong, parts) => ({ name, group, wrong, ...parts });
-const KEEP = "kept or not", INSTEAD = "what comes instead", REPORT = "the distribution that is reported", TWO = "two candidates";
+const KEEP = "accepted or not", INSTEAD = "what comes instead", REPORT = "the distribution that is reported", TWO = "two candidates";
 
 /** Every fault: name, group, what is done wrong, and the part that does it. */
 export const FAULTS_AT_ONE = [
-  of("bare_threshold", KEEP, "kept if u < p(x): the draft's distribution is forgotten", { chance: (p, _, x) => p[x] }),
-  of("ratio_upside_down", KEEP, "kept with min(1, q / p): target and draft are swapped",
+  of("bare_threshold", KEEP, "accepted if u < p(x): the draft's distribution is forgotten", { chance: (p, _, x) => p[x] }),
+  of("ratio_upside_down", KEEP, "accepted with min(1, q / p): target and draft are swapped",
     { chance: (p, q, x) => (p[x] > 0 ? Math.min(1, q[x] / p[x]) : 1) }),
-  of("no_draw", KEEP, "kept if p(x) ≥ q(x), without a draw", { chance: (p, q, x) => (p[x] >= q[x] ? 1 : 0) }),
-  of("always_accept", KEEP, "every proposal is kept", { chance: () => 1 }),
-  of("less_or_equal", KEEP, `kept if u ≤ p / q, with a u that has only ${GRID} values, 0 among them`, { grid: GRID }),
+  of("no_draw", KEEP, "accepted if p(x) ≥ q(x), without a draw", { chance: (p, q, x) => (p[x] >= q[x] ? 1 : 0) }),
+  of("always_accept", KEEP, "every proposal is accepted", { chance: () => 1 }),
+  of("less_or_equal", KEEP, `accepted if u ≤ p / q, with a u that has only ${GRID} values, 0 among them`, { grid: GRID }),
   of("same_u_twice", KEEP, "the number that drew the proposal judges it too", { sameU: true }),
   of("resample_from_p", INSTEAD, "the correction is a fresh draw from p", { correction: (p) => p }),
   of("residual_absolute_difference", INSTEAD, "the residual is |p − q|, not cut at 0",

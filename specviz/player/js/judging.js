@@ -30,9 +30,9 @@ export function chanceOf(data) {
 export function aboutTo(data, proposed) {
   if (!proposed) return "Next, the target draws a token from its own distribution.";
   if (data.header.rule === "block")
-    return "Next, every proposal gets a uniform draw u and passes if u falls below its h: the last one that passes decides, and everything up to it is kept.";
+    return "Next, every proposal gets a uniform draw u and passes if u falls below its h: the last one that passes decides, and everything up to it is accepted.";
   if (data.header.judged_by_u)
-    return `Next, every proposal x gets its own uniform draw u: it is kept if u < ${chanceOf(data)}.`;
+    return `Next, every proposal x gets its own uniform draw u: it is accepted if u < ${chanceOf(data)}.`;
   if (looksAtP(data)) return "Next, the rule asks of every proposal whether the target's p for it is enough.";
   return "Next, every proposal is compared with the target's own token there.";
 }

@@ -41,6 +41,25 @@ export function settingsOf(fields) {
   };
 }
 
+/**
+ * Let only rules be chosen that can judge what the drafter proposes, and say why the others are
+ * grey. A rule that cannot be gives way to the first that can.
+ * @param {any} options  of the model; `unfit` holds [drafter, rule, why]
+ * @param {Record<string, any>} fields  name → element
+ * @returns {string} why
+ */
+export function fitting(options, fields) {
+  const whys = [];
+  for (const option of fields.rule.options) {
+    const unfit = options.unfit.find(([drafter, rule]) => drafter === fields.drafter.value && rule === option.value);
+    const why = option.value === "greedy" && Number(fields.temperature.value) > 0 ? "greedy needs temperature 0" : unfit?.[2];
+    option.disabled = Boolean(why);
+    if (why) whys.push(why);
+  }
+  if (fields.rule.selectedOptions[0]?.disabled) fields.rule.value = [...fields.rule.options].find((one) => !one.disabled).value;
+  return whys.length ? `Rules that are grey: ${whys.join("; ")}.` : "";
+}
+
 /** The controls. @param {any} model @param {(what: "run" | "cancel") => void} ask */
 function form(model, ask) {
   const options = model.get("options");
@@ -64,6 +83,7 @@ function form(model, ask) {
   const run = h("button", { type: "submit", class: "svp-run", text: "Run", title: "Run (Ctrl+Enter)", "data-testid": "svp-run" });
   const cancel = h("button", { type: "button", text: "Cancel", "data-testid": "svp-cancel" });
   const auto = h("input", { type: "checkbox", checked: true });
+  const grey = h("p", { class: "svp-grey", "data-testid": "svp-grey" });
   const el = h("form", { class: "svp-form", "aria-label": "Settings of the run" }, [
     field("prompt", options.ids ? "Prompt, as token ids" : "Prompt", fields.prompt),
     field("drafter", "Drafter", fields.drafter),
@@ -75,8 +95,11 @@ function form(model, ask) {
     h("div", { class: "svp-group svp-runs" }, [
       run, cancel, h("label", { class: "svp-auto" }, [auto, h("span", { text: "run at each change" })]),
     ]),
+    grey,
   ]);
   const label = () => {
+    setText(grey, fitting(options, fields));
+    show(grey, grey.textContent !== "");
     const takes = options.drafters.find(([name]) => name === fields.drafter.value)?.[1] ?? true;
     fields.gamma.disabled = !takes;
     setText(says.gamma, takes ? fields.gamma.value : "–");

@@ -45,8 +45,8 @@ export function invertDistribution(distribution, u) {
 
 /** How the proposals of a position are made and judged. */
 export const WAYS = [
-  { name: "one", label: "one proposal, kept if u < p / q" },
-  { name: "match", label: "one proposal, kept if the target draws it too (match)" },
+  { name: "one", label: "one proposal, accepted if u < p / q" },
+  { name: "match", label: "one proposal, accepted if the target draws it too (match)" },
   { name: "two_with", label: "two candidates, drawn with replacement" },
   { name: "two_without", label: "two candidates, drawn without replacement" },
   { name: "top_two", label: "the draft's two favourites, not drawn (one-hot q)" },

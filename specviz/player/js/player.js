@@ -183,9 +183,15 @@ export function buildPlayer(el, data, model, feed = null) {
   });
   stage.append(captionBox, predicting.el, ...[main, side].filter((part) => part.firstChild));
   const supposing = h("b", { class: "svp-badge svp-supposing", hidden: true, text: "what if: text, cards and caption still show what happened" });
-  const head = h("div", { class: "svp-head1" }, [
-    h("b", { text: options.title || data.header.label }), h("span", { text: data.header.rule_label }), supposing,
-  ]);
+  const name = h("b"), rule = h("span");
+  const head = h("div", { class: "svp-head1" }, [name, rule, supposing]);
+  /** What the run is: of one in progress more is known with every round. */
+  function headed() {
+    setText(name, options.title || data.header.label);
+    setText(rule, data.header.rule_label);
+    setAttr(root, "aria-label", `Player: ${data.header.label}`);
+  }
+  headed();
   root.append(head, stage, bar.list, bar.el, live);
   el.append(root);
 
@@ -236,6 +242,7 @@ export function buildPlayer(el, data, model, feed = null) {
   function grow(more) {
     Object.assign(data, more);
     Object.assign(time, timeline(data));
+    headed();
     for (const view of views) view.grown?.();
     bar.grown(time.length);
     if (state.following) move(newest());

@@ -3,7 +3,8 @@
 import { h, setAttr, setText, show } from "./dom.js";
 import { inBlocks, passes } from "./block.js";
 import { looksAtP } from "./judging.js";
-import { count, evidence, number } from "./words.js";
+import { count, number } from "./numbers.js";
+import { evidence } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -51,7 +52,7 @@ export function scorebook(data) {
  */
 export function predictPanel(data, player) {
   const question = h("b", { class: "svp-q1" });
-  const kept = h("button", { type: "button", text: inBlocks(data) ? "✓ passes (k)" : "✓ kept (k)" });
+  const kept = h("button", { type: "button", text: inBlocks(data) ? "✓ passes (k)" : "✓ accepted (k)" });
   const rejected = h("button", { type: "button", text: inBlocks(data) ? "✗ does not (x)" : "✗ rejected (x)" });
   const hint = h("button", { type: "button", text: "show u (u)" });
   const reveal = h("button", { type: "button", text: "reveal (space)" });
@@ -77,16 +78,16 @@ export function predictPanel(data, player) {
       if (frame.concealed) {
         const it = evidence(data, frame.first + frame.node);
         said = inBlocks(data)
-          ? `Test ${frame.node + 1} of ${frame.status.length}: q = ${it.oneHot ? 1 : number(it.q)}, p = ${number(it.p)}. Does it pass?`
+          ? `Test ${frame.node + 1} of ${frame.status.length}: q = ${it.said.q}, p = ${it.said.p}. Does it pass?`
           : data.header.judged_by_u
-          ? `q = ${it.oneHot ? 1 : number(it.q)}, p = ${number(it.p)}. Kept or rejected?`
+          ? `q = ${it.said.q}, p = ${it.said.p}. Accepted or rejected?`
           : data.header.rule === "greedy" ? "Is it the target's most likely token?"
           : looksAtP(data) ? `p = ${number(it.p)}. Is that enough?`
           : `p = ${number(it.p)}. Does the target draw the same token?`;
       } else if (deciding && guess !== undefined) {
         const yes = answerAt(data, frame);
         mark = guess === null ? null : guess === yes ? "right" : "wrong";
-        const was = inBlocks(data) ? (yes ? "it passes" : "it does not pass") : yes ? "kept" : "rejected";
+        const was = inBlocks(data) ? (yes ? "it passes" : "it does not pass") : yes ? "accepted" : "rejected";
         said = `${guess === null ? "" : guess === yes ? "Right: " : "Not this time: "}${was}.`;
       }
       setText(question, said);

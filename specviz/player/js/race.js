@@ -8,7 +8,7 @@ import { playback } from "./playback.js";
 import { RACE_KEYS, hashOf, nextEnd, raceCommand, timeOf, tokensAt } from "./race_time.js";
 import { clamp } from "./timeline.js";
 import { markOf } from "./view_text.js";
-import { count, duration } from "./words.js";
+import { count, duration } from "./numbers.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 

@@ -4,7 +4,8 @@ import { inBlocks } from "./block.js";
 import { NONE, rowOf, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setClip, setStyle, setText, trimmed } from "./dom.js";
 import { comesLater } from "./tree_window.js";
-import { distributionRows, number, rejectedRow } from "./words.js";
+import { number } from "./numbers.js";
+import { distributionRows, rejectedRow } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */

@@ -3,7 +3,7 @@
 import { pieceText, tokenText } from "./decode.js";
 import { h, pool, setAttr, setStyle, setText, show, trimmed } from "./dom.js";
 import { cacheAt } from "./frame.js";
-import { count } from "./words.js";
+import { count } from "./numbers.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */

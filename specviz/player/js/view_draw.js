@@ -7,7 +7,8 @@ import { NONE, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setStyle, setText, show, trimmed } from "./dom.js";
 import { aboutTo, chanceOf, looksAtP } from "./judging.js";
 import { blockSaid, goesOn, oneByOne, walkAt, walked } from "./walk.js";
-import { evidence, distributionRows, number, quoted, rejectedRow, testedInBlock } from "./words.js";
+import { number, quoted } from "./numbers.js";
+import { evidence, distributionRows, rejectedRow, testedInBlock } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -65,8 +66,8 @@ function testDraw(data, frame, whatIf, hint) {
   if (frame.concealed)
     return { test: { ...test, a: NaN }, says: hint ? `The draw is u = ${number(it.u)}. Is it below ${oneByOne(data) ? chanceOf(data) : "h"}?` : "What the draw was is hidden." };
   if (changed) return supposed(data, frame, whatIf, test, it, row);
-  const fell = `u = ${number(u)} ${it.u < it.a ? "falls" : "does not fall"} below ${number(it.a)}`;
-  const says = oneByOne(data) ? `${fell}: ${it.kept ? "kept" : "rejected"}.` : testedInBlock(data, frame);
+  const fell = `u = ${it.said.u} ${it.u < it.a ? "falls" : "does not fall"} below ${it.said.a}`;
+  const says = oneByOne(data) ? `${fell}: ${it.kept ? "accepted" : "rejected"}.` : testedInBlock(data, frame);
   const mine = data.round.closing_kind[frame.round] === 1 && closes(data, frame, row);
   if (it.kept || !mine) return { test, says: says + (data.isTree ? goesOn(data, frame) : "") };
   const rows = withClosing(data, frame, restOf(data, frame, row), true);
@@ -98,8 +99,8 @@ function supposed(data, frame, whatIf, test, it, row) {
   if (!oneByOne(data)) return { test, says: blockSaid(data, frame, u) };
   const walk = walkAt(data, frame, u), follows = walked(data, frame, walk);
   if (kept === it.kept && whatIf.v === undefined && kept)
-    return { test, says: `${asks}? ${token} would still be kept: nothing else would change.` };
-  const first = kept ? `${token} would be kept, and the round would go on.` : `${token} would be rejected`;
+    return { test, says: `${asks}? ${token} would still be accepted: nothing else would change.` };
+  const first = kept ? `${token} would be accepted, and the round would go on.` : `${token} would be rejected`;
   if (walk.distribution !== "residual") return { test, walk, says: [`${asks}? ${first}${kept ? "" : "."}`, follows].join(" ") };
   // nobody is left to try: what is left of p after the last rejection closes the round
   const last = frame.first + walk.node, drawn = walk.placed && data.round.closing_draw[frame.round] === 1;
@@ -118,12 +119,12 @@ function supposed(data, frame, whatIf, test, it, row) {
   return { test, distribution, walk, says: [`${asks}? ${first}${kept ? "" : "."}`, follows, ends].filter(Boolean).join(" ") };
 }
 
-const OWN_HIDDEN = "No u here: the proposal is kept if the target's own token is the same. Which that is, is hidden.";
+const OWN_HIDDEN = "No u here: the proposal is accepted if the target's own token is the same. Which that is, is hidden.";
 
 /** A proposal that was compared with the target's own token. */
 function contested(data, frame, row) {
   const distribution = data.node.q_draw[row] === 1 ? draftDistribution(data, row, "how the proposal came: the draft's own draw from q") : undefined;
-  if (frame.concealed) return { distribution, contests: [draftRace(data, row)], says: looksAtP(data) ? "No u here: the proposal is kept if the target's p for it is enough." : OWN_HIDDEN };
+  if (frame.concealed) return { distribution, contests: [draftRace(data, row)], says: looksAtP(data) ? "No u here: the proposal is accepted if the target's p for it is enough." : OWN_HIDDEN };
   const race = targetRace(data, row) ?? (data.header.rule === "greedy" ? topTwo(data, "node", row) : null);
   return { distribution, contests: [race, draftRace(data, row)], says: verdictOf(data, row) };
 }
@@ -166,7 +167,7 @@ function name(data, chosen) {
 /** What another u would mean, for whoever hears the slider. */
 function verdictAt(data, kept, changed) {
   if (!oneByOne(data)) return changed ? `test would ${kept ? "pass" : "not pass"}` : `test ${kept ? "passes" : "does not pass"}`;
-  return `${changed ? "would be " : ""}${kept ? "kept" : "rejected"}`;
+  return `${changed ? "would be " : ""}${kept ? "accepted" : "rejected"}`;
 }
 
 function piece() {
@@ -232,7 +233,7 @@ export const drawView = {
           setBar(keep, 0, share);
           setBar(drop, share, Number.isNaN(a) ? 0 : 1 - share);
           const whole = oneByOne(data);
-          setText(keepText, a > 0.12 ? (whole ? `kept ✓ below ${number(a)}` : `passes ✓ below h = ${number(a)}`) : "");
+          setText(keepText, a > 0.12 ? (whole ? `accepted ✓ below ${number(a)}` : `passes ✓ below h = ${number(a)}`) : "");
           setText(dropText, a < 0.8 ? (whole ? "rejected ✗" : "does not pass ✗") : "");
           needles(needle, ghost, u, real, hidden);
           setAttr(needle, "data-kept", kept);

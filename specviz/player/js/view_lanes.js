@@ -2,7 +2,7 @@
 
 import { h, pool, setAttr, setStyle, setText, show } from "./dom.js";
 import { secondsAt } from "./frame.js";
-import { count, duration } from "./words.js";
+import { count, duration } from "./numbers.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -56,7 +56,7 @@ export const lanesView = {
     const heads = ["now", "now"].map(() => h("i", { class: "svp-head" }));
     ours.append(heads[0]), alone.append(heads[1]);
     const oursText = h("span", { class: "svp-len" }), aloneText = h("span", { class: "svp-len" });
-    const source = baseline?.measured ? "measured in a run of its own" : "estimated: one token per median pass of this run";
+    const source = baseline?.measured ? "measured in a run of its own" : "not measured, one token per verification pass of this run: slower than it is";
     const el = h("div", { class: "svp-lanes" }, [
       h("div", { class: "svp-cachehead" }, [h("b", { text: "speculative" }), oursText]), ours,
       h("div", { class: "svp-cachehead" }, [h("b", { text: "target alone", title: source }), aloneText]), alone,
@@ -104,7 +104,7 @@ export const lanesView = {
         }
         heads.forEach((head) => setStyle(head, "transform", `translateX(${((100 * (now - from)) / size).toFixed(2)}%)`));
         setText(oursText, `${count(frame.emitted, "token")} in ${duration(now)}`);
-        if (baseline) setText(aloneText, `${count(Math.floor(now / baseline.seconds), "token")} in the same time`);
+        if (baseline) setText(aloneText, `${baseline.measured ? "" : "≥ "}${count(Math.floor(now / baseline.seconds), "token")} in the same time`);
         show(alone, Boolean(baseline));
       },
     };

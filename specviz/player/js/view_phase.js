@@ -6,7 +6,8 @@ import { h, pool, setAttr, setBar, setText, show, trimmed } from "./dom.js";
 import { asks, takesThePlace } from "./judging.js";
 import { PHASES } from "./timeline.js";
 import { judgedBy, nearest } from "./tree_window.js";
-import { count, evidence, number } from "./words.js";
+import { count, number } from "./numbers.js";
+import { evidence } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -127,8 +128,8 @@ function fill(data, frame, one, node) {
   setAttr(one.el, "data-gone", (frame.settled && status !== "accepted") || null);
   setBar(one.q, 0, status === "hidden" ? 0 : it.q);
   setBar(one.p, 0, frame.seenP ? it.p : 0);
-  setText(one.numbers[0], `q ${it.oneHot ? "1" : number(it.q)}`);
-  setText(one.numbers[1], frame.seenP ? `p ${number(it.p)}` : "p ?");
+  setText(one.numbers[0], `q ${it.said.q}`);
+  setText(one.numbers[1], frame.seenP ? `p ${it.said.p}` : "p ?");
   // a block's position may be kept although its own test did not pass
   const said = testSaid(data, frame, node);
   show(one.test, inBlocks(data));

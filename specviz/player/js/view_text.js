@@ -4,7 +4,8 @@ import { KINDS, NONE, pieceText, tokenText } from "./decode.js";
 import { h, pool, setAttr, setText, show, trimmed } from "./dom.js";
 import { pathTo } from "./frame.js";
 import { stepOfToken } from "./timeline.js";
-import { evidence, number } from "./words.js";
+import { number } from "./numbers.js";
+import { evidence } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -131,8 +132,8 @@ function told(data, index) {
   const mark = markOf(data.outKind[index]), round = data.outRound[index];
   if (mark === "accepted") {
     const it = evidence(data, data.outNode[index]);
-    const u = data.header.judged_by_u ? `, u = ${number(it.u)}` : "";
-    return `round ${round}: accepted; p = ${number(it.p)}, q = ${number(it.q)}${u}`;
+    const u = data.header.judged_by_u ? `, u = ${it.said.u}` : "";
+    return `round ${round}: accepted; p = ${it.said.p}, q = ${it.said.q}${u}`;
   }
   let instead = "";
   if (mark === "correction")

@@ -5,7 +5,7 @@ import { h, pool, setAttr, setText, show, trimmed } from "./dom.js";
 import { judgedBy, maskPath, MOST_IN_TREE, placesIn, windowAt } from "./tree_window.js";
 import { GLYPHS } from "./view_phase.js";
 import { oneByOne, walkAt } from "./walk.js";
-import { count, number } from "./words.js";
+import { count, number } from "./numbers.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */

@@ -6,7 +6,7 @@
 
 import { blockAt, inBlocks, keptOf, passes } from "./block.js";
 import { tokenText } from "./decode.js";
-import { number, quoted } from "./words.js";
+import { number, quoted } from "./numbers.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -79,7 +79,7 @@ export function blockSaid(data, frame, u) {
   const pass = u < data.node.acceptance[row], still = pass === passes(data, row) ? " still" : "";
   const test = `What if u were ${number(u)}? Test ${frame.node + 1} would${still} ${pass ? "pass" : "not pass"}.`;
   if (kept === was) return `${test} ${kept ? `The last that passes would still be ${name(kept)}` : "Still no position would pass"}: nothing else would change.`;
-  const upTo = kept ? `The last that passes would be ${name(kept)}: everything up to it would be kept.` : "No position would pass: the whole block would be rejected.";
+  const upTo = kept ? `The last that passes would be ${name(kept)}: everything up to it would be accepted.` : "No position would pass: the whole block would be rejected.";
   const distribution = kept === frame.status.length ? `p after ${name(kept)}` : "what that leaves of p, less q";
   return `${test} ${upTo} The closing token would come from ${distribution}: which one is not on record.`;
 }
@@ -93,9 +93,9 @@ export function walked(data, frame, walk) {
   const out = walk.told.slice(1).map((one) => {
     const how = one.sibling ? `Its sibling ${name(one.node)} is tried against what is left of p`
       : data.isTree ? `The walk descends to ${name(one.node)}` : `Next ${name(one.node)}`;
-    return `${how}: u = ${number(one.u)} ${one.kept ? "<" : "≥"} ${number(one.a)}, ${one.kept ? "kept" : "rejected"}.`;
+    return `${how}: u = ${number(one.u)} ${one.kept ? "<" : "≥"} ${number(one.a)}, ${one.kept ? "accepted" : "rejected"}.`;
   });
-  if (walk.distribution === "unknown") out.push(`Whether ${name(walk.node)} would be kept is not on record.`);
+  if (walk.distribution === "unknown") out.push(`Whether ${name(walk.node)} would be accepted is not on record.`);
   else if (walk.distribution === "p")
     out.push(`The closing token would come from p after ${name(walk.node)}${walk.same ? ", as it did." : ", which is not on record."}`);
   return out.join(" ");

@@ -4,39 +4,10 @@ import { inBlocks, keptOf, passes } from "./block.js";
 import { ACCEPTED, NONE, rowOf, tokenText } from "./decode.js";
 import { secondsAt } from "./frame.js";
 import { looksAtP } from "./judging.js";
+import { apart, count, duration, inStep, number, quoted } from "./numbers.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
-
-/** A probability or ratio for reading. @param {number} x */
-export function number(x) {
-  if (!Number.isFinite(x)) return "–";
-  if (x === 0 || x === 1) return String(x);
-  if (x < 0.0005) return x.toExponential(0);
-  if (x > 0.99995 && x < 1) return ">.9999";
-  const close = x >= 0.995 && x < 1;
-  const digits = close ? (x > 0.9995 ? 4 : 3) : x < 0.0995 ? 3 : x < 10 ? 2 : x < 100 ? 1 : 0;
-  const text = x.toFixed(digits);
-  return text.replace(/^0\./, ".");
-}
-
-/** @param {number} seconds */
-export function duration(seconds) {
-  if (!Number.isFinite(seconds)) return "–";
-  if (seconds < 1) return `${Number((1000 * seconds).toPrecision(3))} ms`;
-  return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
-}
-
-/** A token in a sentence: without the blank before it. @param {string} text */
-export function quoted(text) {
-  const cut = text.trim() || text;
-  return `“${cut.length > 32 ? cut.slice(0, 31) + "…" : cut}”`;
-}
-
-/** @param {number} n @param {string} one @param {string} [many] */
-export function count(n, one, many = one + "s") {
-  return `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
-}
 
 /**
  * The numbers of a proposal, as the rule used them.
@@ -44,9 +15,13 @@ export function count(n, one, many = one + "s") {
  */
 export function evidence(data, row) {
   const at = (/** @type {string} */ name) => data.node[name][row];
+  const p = at("p"), q = at("q"), a = at("acceptance"), u = at("u");
+  const au = apart(a, u), ratio = q > 0 && a < 1 && Math.abs(p - a * q) <= 1e-5 * p;
+  const pq = ratio ? inStep(p, q, a, au) : 2;
   return {
-    text: tokenText(data, at("token")),
-    p: at("p"), q: at("q"), a: at("acceptance"), u: at("u"), overlap: at("overlap"),
+    text: tokenText(data, at("token")), p, q, a, u, overlap: at("overlap"), ratio,
+    // as they are shown: enough digits that p / q gives a, and that u and a differ
+    said: { p: number(p, pq), q: at("q_draw") === 0 ? "1" : number(q, pq), a: number(a, au), u: number(u, au) },
     kept: at("verdict") === ACCEPTED, verdict: at("verdict"),
     oneHot: at("q_draw") === 0, own: ownOf(data, row), emitted: at("emitted") === 1,
   };
@@ -75,20 +50,20 @@ export function caption(data, frame) {
 }
 
 function drafted(data, frame, n) {
-  const { text, q, oneHot } = evidence(data, frame.first + frame.node);
+  const { text, said, oneHot } = evidence(data, frame.first + frame.node);
   const which = n === 1 ? "" : ` (${frame.node + 1} of ${n})`;
-  if (oneHot) return `The draft proposes ${quoted(text)} outright, without a draw: its q is 1 there${which}.`;
-  return `The draft draws ${quoted(text)} from its own distribution q, where it has probability ${number(q)}${which}. Nobody has checked it yet.`;
+  if (oneHot) return `The draft chooses ${quoted(text)} without a draw: it has q = 1${which}.`;
+  return `The draft samples ${quoted(text)} from its own distribution, q = ${said.q}${which}. The target has not checked it yet.`;
 }
 
 function verified(data, frame, n) {
   const took = data.round.verify_seconds[frame.round];
   const time = took > 0 ? ` It took ${duration(took)}` : "";
-  if (!n) return `Nothing was proposed: one pass of the target gives the distribution of the next token.${time && time + "."}`;
+  if (!n) return `Nothing was proposed: one pass of the target gives the distribution p of the next token.${time && time + "."}`;
   const draft = data.round.draft_seconds[frame.round];
   const beside = time && draft > 0 ? `${time}; drafting took ${duration(draft)}.` : time && time + ".";
   const what = n === 1 ? "the proposal" : `all ${n} proposals at once`;
-  return `One pass of the target reads ${what} and gives ${count(n + 1, "distribution")} p: one after each, and one before.${beside}`;
+  return `One pass of the target reads ${what} and gives ${count(n + 1, "distribution")} p: one before the first and one after each.${beside}`;
 }
 
 function judged(data, frame) {
@@ -96,14 +71,15 @@ function judged(data, frame) {
   const it = evidence(data, row);
   const token = quoted(it.text);
   if (!data.header.judged_by_u) return byToken(data, it, token, frame);
-  const who = laterSibling(data, frame) ? "what is left of the target's distribution after its siblings" : "the target";
+  const who = laterSibling(data, frame) ? "what its rejected siblings leave of the target" : "the target";
   const gave = it.oneHot
-    ? `The draft proposed ${token} outright (q = 1), ${who} gives it ${number(it.p)}`
-    : `The draft gave ${token} ${number(it.q)}, ${who} ${number(it.p)}`;
+    ? `The draft chose ${token} without a draw (q = 1), ${who} gives it p = ${it.said.p}`
+    : `The draft gave ${token} q = ${it.said.q}, ${who} p = ${it.said.p}`;
   if (inBlocks(data)) return `${gave}. ${frame.concealed ? `Does test ${frame.node + 1} of ${frame.status.length} pass?` : testedInBlock(data, frame)}`;
-  const chance = it.a >= 1 ? "so it is always kept" : `so it is kept with probability ${number(it.a)}`;
-  if (frame.concealed) return `${gave}. Kept or rejected?`;
-  const end = `The draw was u = ${number(it.u)}: ${it.kept ? "kept" : "rejected"}.`;
+  const how = it.ratio && !it.oneHot ? "p / q = " : "";
+  const chance = it.a >= 1 ? "so it is always accepted" : `so it is accepted with probability ${how}${it.said.a}`;
+  if (frame.concealed) return `${gave}. Accepted or rejected?`;
+  const end = `The draw was u = ${it.said.u}: ${it.kept ? "accepted" : "rejected"}.`;
   const rest = it.kept || data.isTree || !left(data, frame) ? "" : " Everything after it is discarded.";
   return `${gave}, ${chance}. ${end}${rest}`;
 }
@@ -111,21 +87,21 @@ function judged(data, frame) {
 /** A block's test at a position, and what is settled by then. @param {Data} data @param {Frame} frame */
 export function testedInBlock(data, frame) {
   const row = frame.first + frame.node, n = frame.status.length, pass = passes(data, row);
-  const falls = pass ? "falls below" : "does not fall below";
-  const test = `Test ${frame.node + 1} of ${n}: u = ${number(data.node.u[row])} ${falls} h = ${number(data.node.acceptance[row])}, it ${pass ? "passes" : "does not pass"}.`;
+  const falls = pass ? "falls below" : "does not fall below", { said } = evidence(data, row);
+  const test = `Test ${frame.node + 1} of ${n}: u = ${said.u} ${falls} h = ${said.a}, it ${pass ? "passes" : "does not pass"}.`;
   return `${test} ${settledInBlock(data, frame, pass)}`;
 }
 
 function settledInBlock(data, frame, pass) {
   const n = frame.status.length;
   if (frame.node < n - 1)
-    return pass ? "Everything up to it is kept; a later one that passes keeps more."
+    return pass ? "Everything up to it is accepted; a later one that passes keeps more."
       : "That does not settle it: the last position that passes decides.";
-  if (pass) return n === 1 ? "It is kept." : "It is the last one, so the whole block is kept.";
+  if (pass) return n === 1 ? "It is accepted." : "It is the last one, so the whole block is accepted.";
   const kept = keptOf(data, frame);
   if (!kept) return n === 1 ? "It is rejected." : "No position passes: the whole block is rejected.";
   const last = quoted(tokenText(data, data.node.token[frame.first + kept - 1]));
-  return `The last that passes is position ${kept} (${last}): everything up to it is kept, the rest is rejected.`;
+  return `The last that passes is position ${kept} (${last}): everything up to it is accepted, the rest is rejected.`;
 }
 
 function byToken(data, it, token, frame) {
@@ -133,12 +109,12 @@ function byToken(data, it, token, frame) {
   // a race is run over p itself, also for a later sibling
   const gives = number(rule === "match" || rule === "coupled" ? it.a : it.p);
   if (!raced) return frame.concealed ? `The draft proposed ${token}; the target gives it ${gives}. Is that enough?`
-    : `The draft proposed ${token}; the target gives it ${gives}, which is ${it.kept ? "enough: kept" : "too little: rejected"}.`;
+    : `The draft proposed ${token}; the target gives it ${gives}, which is ${it.kept ? "enough: accepted" : "too little: rejected"}.`;
   const does = rule === "greedy" ? "takes its most likely token" : "draws its own token";
   if (frame.concealed) return rule === "greedy" ? `The draft proposed ${token}; the target ${does} here. The same one?`
     : `The draft proposed ${token}; the target gives it ${gives} and ${does} here. The same one?`;
   const own = it.own === NONE ? "" : tokenText(data, it.own);
-  if (it.kept) return `The target's own token here is ${token} too (p = ${gives}): kept.`;
+  if (it.kept) return `The target's own token here is ${token} too (p = ${gives}): accepted.`;
   return `The draft proposed ${token}; the target's own token here is ${own ? quoted(own) : "another one"}: rejected.`;
 }
 
@@ -159,18 +135,18 @@ function closed(data, frame, n) {
   const token = quoted(tokenText(data, data.round.closing[r]));
   const p = number(data.round.closing_p[r]);
   if (!data.round.closing_emitted[r]) return `The text had already ended: ${token} is not part of it.`;
-  if (frame.closing === "plain") return `The target draws ${token} itself; its distribution gave it ${p}.`;
+  if (frame.closing === "plain") return `The target samples ${token} itself, p = ${p}.`;
   if (frame.closing === "bonus") {
-    const kept = data.isTree ? "A whole branch was kept" : n === 1 ? "It was kept" : `All ${n} were kept`;
-    return `${kept}, so the distribution after the last one gives one more token for free: ${token} (p = ${p}).`;
+    const kept = data.isTree ? "A whole branch was accepted" : n === 1 ? "It was accepted" : `All ${n} were accepted`;
+    return `${kept}, so the same pass gives one more token, the bonus: ${token}, sampled from p after the last one (p = ${p}).`;
   }
   const row = rejectedRow(data, frame);
-  if (data.header.rule === "block") return `In place of the rest one token is drawn from what the kept block leaves of p, less q: ${token}, which has probability ${p} there.`;
-  if (looksAtP(data)) return `In its place one token is drawn from the target's own distribution: ${token}, which has probability ${p} there.`;
-  if (!data.header.judged_by_u) return `The target's own token takes the place: ${token}.`;
+  if (data.header.rule === "block") return `The rest is replaced by one token sampled from the residual of the accepted block: ${token}, which has probability ${p} there.`;
+  if (looksAtP(data)) return `It is replaced by a token sampled from the target's own distribution: ${token}, p = ${p}.`;
+  if (!data.header.judged_by_u) return `It is replaced by the target's own token: ${token}.`;
   const mass = row < 0 ? NaN : 1 - data.node.overlap[row];
-  const scaled = mass > 0 ? `, scaled up by 1 / ${number(mass)}` : "";
-  return `In its place one token is drawn from the residual max(0, p − q)${scaled}: ${token}, which has probability ${p} there.`;
+  const scaled = mass > 0 ? `, divided by ${number(mass)} so that it sums to 1` : "";
+  return `It is replaced by a token sampled from the residual max(0, p − q)${scaled}: ${token}, which has probability ${p} there.`;
 }
 
 /** The rejected proposal whose residual closes a round: the last one tried after what was kept; -1 if none. */
@@ -187,8 +163,8 @@ function rolledBack(data, frame, n) {
   const gave = data.outStart[r + 1] - data.outStart[r];
   const gone = n - (data.sums.accepted[r + 1] - data.sums.accepted[r]);
   const peak = data.round.target_verified[r], after = data.round.target_after[r];
-  const forgets = peak > after ? ` The target's cache rolls back from ${peak} to ${after} tokens.` : " Nothing has to be rolled back.";
-  const thrown = gone ? ` ${count(gone, "proposal")} ${gone === 1 ? "was" : "were"} wasted.` : "";
+  const forgets = peak > after ? ` The target's cache is cut back from ${peak} to ${after} tokens.` : " The target's cache needs no cut.";
+  const thrown = gone ? ` ${count(gone, "proposal")} ${gone === 1 ? "was" : "were"} thrown away.` : "";
   return `This pass of the target gave ${count(gave, "token")}.${thrown}${forgets}`;
 }
 
@@ -201,7 +177,7 @@ export function spoken(data, frame) {
 }
 
 /**
- * Tokens that the target alone would have by now, from its measured or estimated time per token.
+ * Tokens that the target alone would have by now, from its time per token.
  * @param {Data} data @param {Frame} frame
  */
 export function aloneAt(data, frame) {

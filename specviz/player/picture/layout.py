@@ -10,6 +10,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
+from specviz.player.captions import caption
 from specviz.player.frames import Frame
 from specviz.player.picture import (
     view_bars,
@@ -23,7 +24,6 @@ from specviz.player.picture import (
 )
 from specviz.player.picture.scene import Box, Dash, Letters, Line, Scene
 from specviz.player.run import Run
-from specviz.player.words import caption
 
 MARGIN, GAP, BETWEEN = 28.0, 16.0, 36.0
 HEAD = 36.0
@@ -99,7 +99,7 @@ def _heading(scene: Scene, run: Run, frame: Frame, inner: float) -> None:
     base = MARGIN / 2 + 25
     right = f"round {frame.round}"
     if len(run) > 1:
-        right += f" of 0–{len(run) - 1}"
+        right += f" (the last is {len(run) - 1})"
     wide = scene.text(MARGIN + inner, base, right, 17, "muted", anchor="right")
     room = inner - wide - 24
     name = scene.text(MARGIN, base, str(run.header["label"]), 19, bold=True, room=room)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specviz.player.columns import NONE
 from specviz.player.frames import Frame, path_to
+from specviz.player.projection import NONE
 from specviz.player.run import Run
 
 MOST = 24

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from specviz.core.formatting import format_number
 from specviz.player.frames import Frame
 from specviz.player.picture.scene import Scene, measure
 from specviz.player.run import Run
 from specviz.player.view_state import Bar, Bars, bars_at, scale_of
-from specviz.player.words import number
 
 ROWS, ROW = 6, 25.0
 LABEL, NUMBERS = 104.0, 118.0
@@ -33,7 +33,7 @@ def draw(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float)
     low = top + (ROWS + 1) * ROW
     scene.line([(left, top), (left, low)], "muted", width=1)
     for share in (0.0, 0.5, 1.0):
-        said = number(share * end)
+        said = format_number(share * end)
         anchor = {0.0: "left", 0.5: "middle", 1.0: "right"}[share]
         scene.text(left + share * track, low + 13, said, 12, "muted", anchor=anchor)
     if bars.mode != "q" and math.isfinite(bars.overlap) and bars.overlap >= 0:
@@ -92,9 +92,9 @@ def _row(
         scene.box(left, y + 6, p, 13, fill="p")
     right = left + track + NUMBERS
     if bars.mode != "distribution":
-        scene.text(right - 58, base, number(bar.q), 14.5, "q_ink", anchor="right")
+        scene.text(right - 58, base, format_number(bar.q), 14.5, "q_ink", anchor="right")
     if bars.mode != "q":
-        scene.text(right, base, number(bar.p), 14.5, "p_ink", anchor="right")
+        scene.text(right, base, format_number(bar.p), 14.5, "p_ink", anchor="right")
 
 
 def _mass(scene: Scene, bars: Bars, x: float, y: float, width: float) -> None:
@@ -104,8 +104,8 @@ def _mass(scene: Scene, bars: Bars, x: float, y: float, width: float) -> None:
     scene.box(x, y, shared, 11, fill="accepted")
     base = y + 29
     told = (
-        f"overlap Σ min(p, q) = {number(bars.overlap)}",
-        f"residual = TV = {number(1 - bars.overlap)}",
+        f"overlap Σ min(p, q) = {format_number(bars.overlap)}",
+        f"residual = TV = {format_number(1 - bars.overlap)}",
     )
     long = sum(measure(one, 14) for one in told)
     size = min(14.0, 14 * (width - 56) / long)

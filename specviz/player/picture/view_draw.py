@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import math
 
-from specviz.player.block import in_blocks
-from specviz.player.contests import DRAFTS, Contest
-from specviz.player.draw_state import Draw, draw_at
-from specviz.player.frames import Frame
-from specviz.player.judging import chance
+from specviz.core.formatting import format_number
+from specviz.player.captions import chance, trimmed
+from specviz.player.draw_state import DRAFTS, Contest, Draw, draw_at
+from specviz.player.frames import Frame, in_blocks
 from specviz.player.picture.scene import Scene, fitted, measure
 from specviz.player.run import Run
-from specviz.player.words import number, trimmed
 
 RULER, TOP, LANE = 40.0, 46.0, 26.0
 
@@ -59,7 +57,11 @@ def _test(
     scene.box(x, y + RULER - 8, share, 8, fill="accepted")
     scene.stripes(x + share, y + RULER - 8, width - share, 8, "rejected", "rejected_tint")
     scene.box(x, y, width, RULER, stroke="muted")
-    said = f"passes ✓ below h = {number(a)}" if blocks else f"kept ✓ below {number(a)}"
+    said = (
+        f"passes ✓ below h = {format_number(a)}"
+        if blocks
+        else f"accepted ✓ below {format_number(a)}"
+    )
     missed = "does not pass ✗" if blocks else "rejected ✗"
     if measure(said, 15) + 16 < share:
         scene.text(x + 9, y + 20, said, 15, "accepted_ink")
@@ -69,7 +71,7 @@ def _test(
         left = width * u > width - told - 14 and told + 8 < width - share
         at, anchor = (x + share + 9, "left") if left else (x + width - 9, "right")
         scene.text(at, y + 20, missed, 15, "rejected_ink", anchor=anchor)
-    _needle(scene, x, y, width, u, f"u = {number(u)} {'✓' if kept else '✗'}")
+    _needle(scene, x, y, width, u, f"u = {format_number(u)} {'✓' if kept else '✗'}")
     _ends(scene, x, y, width)
 
 
@@ -91,7 +93,7 @@ def _distribution(scene: Scene, run: Run, seen: Draw, x: float, y: float, width:
             middle, room = _beside(left, wide, x + width * seen.v if on else math.nan, long)
             if room > 14:
                 scene.text(middle, y + 22, text, 14.5, bold=on, anchor="middle", room=room)
-    _needle(scene, x, y, width, seen.v, number(seen.v))
+    _needle(scene, x, y, width, seen.v, format_number(seen.v))
     _ends(scene, x, y, width)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from specviz.core.formatting import format_duration
 from specviz.player.frames import Frame, seconds_at
 from specviz.player.picture.scene import Scene
 from specviz.player.run import Run
-from specviz.player.words import duration
 
 SPAN = 6
 """How many rounds, of average length, the lanes show."""
@@ -30,7 +30,7 @@ def draw(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float)
     span = SPAN * total / len(run)
     now = seconds_at(run, frame)
     start = max(0.0, float(seconds[frame.round]) - 0.45 * span)
-    _title(scene, x, y, width, "speculative", f"{frame.emitted} tokens in {duration(now)}")
+    _title(scene, x, y, width, "speculative", f"{frame.emitted} tokens in {format_duration(now)}")
     scene.box(x, y + 25, width, LANE, fill="panel")
     first = max(0, int(np.searchsorted(seconds, start, side="right")) - 1)
     for r in range(first, len(run)):
@@ -85,6 +85,6 @@ def _key(scene: Scene, run: Run, x: float, y: float, width: float) -> None:
         at += 18 + scene.text(at + 18, y, name, 13.5, "muted") + 16
     baseline = run.header["baseline"]
     if baseline:
-        measured = "measured in a run of its own"
-        source = measured if baseline["measured"] else "estimated from this run's median pass"
+        measured, bound = "measured in a run of its own", "not measured, slower than it is"
+        source = measured if baseline["measured"] else bound
         scene.text(x, y + 19, f"target alone: {source}", 13, "muted", room=width)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from specviz.core.formatting import format_number
 from specviz.player.frames import Frame
 from specviz.player.picture.scene import Scene
 from specviz.player.run import Run
 from specviz.player.view_state import measures_at
-from specviz.player.words import number
 
 ROUNDS = 32
 CHART = 42.0
@@ -23,12 +23,14 @@ def draw(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float)
     """Draw four numbers and a bar per round."""
     now = measures_at(run, frame)
     baseline = run.header["baseline"]
-    faster = "times faster" if baseline and baseline["measured"] else "times faster (estimated)"
+    measured = baseline and baseline["measured"]
+    faster = "times faster" if measured else "times faster at most (upper bound)"
+    most = "" if measured else "≤ "
     facts = (
         ("–" if math.isnan(now.per_pass) else f"{now.per_pass:.2f}", "tokens per target pass"),
-        (number(now.alpha), "alpha"),
+        (format_number(now.alpha), "alpha"),
         (f"{now.accepted} / {now.proposed}", "accepted / proposed"),
-        ("–" if math.isnan(now.speedup) else f"{now.speedup:.2f}×", faster),
+        ("–" if math.isnan(now.speedup) else f"{most}{now.speedup:.2f}×", faster),
     )
     for i, (value, name) in enumerate(facts):
         left, top = x + (i % 2) * width / 2, y + (i // 2) * 48

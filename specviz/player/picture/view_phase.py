@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from specviz.player.block import in_blocks, passes
-from specviz.player.frames import Frame
-from specviz.player.judging import asks, takes_the_place
+from specviz.core.formatting import format_number
+from specviz.player.captions import asks, evidence, takes_the_place, trimmed
+from specviz.player.frames import PHASES, Frame, in_blocks, passes
 from specviz.player.picture.marks import GLYPHS, LOOKS, Look
 from specviz.player.picture.scene import Scene, measure
-from specviz.player.positions import PHASES
 from specviz.player.run import Run
-from specviz.player.words import evidence, number, trimmed
 
 SLIM = 126.0
 """Below this width a phase has no room for a hint."""
@@ -139,8 +137,16 @@ def _card(scene: Scene, run: Run, frame: Frame, node: int, x: float, y: float, w
     scene.text(x + 10, y + 28, trimmed(it.text), 20, ink, bold=bold, italic=italic, room=room)
     if glyph:
         scene.text(x + wide - 10, y + 28, glyph, 20, look.glyph_ink, bold=True, anchor="right")
-    _mini(scene, x + 10, y + 42, wide - 20, "q", 1.0 if it.one_hot else it.q, True)
-    _mini(scene, x + 10, y + 64, wide - 20, "p", it.p, frame.seen_p)
+    _mini(
+        scene,
+        x + 10,
+        y + 42,
+        wide - 20,
+        "q",
+        1.0 if it.one_hot else it.q,
+        "1" if it.one_hot else it.said["q"],
+    )
+    _mini(scene, x + 10, y + 64, wide - 20, "p", it.p, it.said["p"] if frame.seen_p else "")
     said = test_said(run, frame, node)
     if said:
         colour = "accepted_ink" if passes(run, frame.first + node) else "rejected_ink"
@@ -158,13 +164,13 @@ def test_said(run: Run, frame: Frame, node: int) -> str:
 
 
 def _mini(
-    scene: Scene, x: float, y: float, wide: float, distribution: str, share: float, known: bool
+    scene: Scene, x: float, y: float, wide: float, distribution: str, share: float, number: str
 ) -> None:
     track = wide - 80
     if track > 20:
         scene.box(x, y + 2, track, 10, fill="panel")
-        scene.box(x, y + 2, track * min(1.0, share) if known else 0, 10, fill=distribution)
-    said = f"{distribution} {number(share) if known else '?'}"
+        scene.box(x, y + 2, track * min(1.0, share) if number else 0, 10, fill=distribution)
+    said = f"{distribution} {number or '?'}"
     scene.text(x + wide, y + 13, said, 15, f"{distribution}_ink", anchor="right")
 
 
@@ -178,4 +184,5 @@ def _closing(scene: Scene, run: Run, frame: Frame, x: float, y: float, wide: flo
     glyph = GLYPHS[mark]
     scene.text(x + wide - 10, y + 28, glyph, 20, look.glyph_ink, bold=True, anchor="right")
     scene.text(x + 10, y + 55, frame.closing, 15, "p_ink", room=wide - 20)
-    _mini(scene, x + 10, y + 64, wide - 20, "p", float(run.round["closing_p"][r]), True)
+    p = float(run.round["closing_p"][r])
+    _mini(scene, x + 10, y + 64, wide - 20, "p", p, format_number(p))

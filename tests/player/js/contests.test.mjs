@@ -16,7 +16,7 @@ test("the proposal is the token that won the target's race", () => {
   const { lanes } = targetRace(raced("match", " a").data, 0);
   assert.deepEqual(lanes.map((one) => [one.text, one.role, one.mark]), [["a", "first: the proposal", "✓"], ["", "second", ""]]);
   near(lanes[0].to, 1 / 3);
-  assert.match(seen(raced("match", " a"), 2).says, /“a” arrived first, at \.10, the next at \.30\. The proposal is that token: kept/);
+  assert.match(seen(raced("match", " a"), 2).says, /“a” arrived first, at \.10, the next at \.30\. The proposal is that token: accepted/);
 });
 
 test("another token won: of an ordinary draft's proposal only that it came later is on record", () => {
@@ -70,6 +70,6 @@ test("at temperature 0: the target's likeliest token against the proposal, and t
 
 test("a rule that looks at p alone says so", () => {
   const made = run([{ nodes: [[" a", 1, 0.2, 0.4, NaN]], closing: " b", kind: 2 }], { rule: "typical", judged: false });
-  assert.match(seen(made, 2).says, /looks only at p, which gives “a” \.20: enough, kept/);
-  assert.match(caption(made.data, frameAt(made.data, made.time, 2)), /which is enough: kept/);
+  assert.match(seen(made, 2).says, /looks only at p, which gives “a” \.20: enough, accepted/);
+  assert.match(caption(made.data, frameAt(made.data, made.time, 2)), /which is enough: accepted/);
 });

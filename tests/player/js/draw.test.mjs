@@ -11,7 +11,7 @@ import { pending } from "../../../specviz/player/js/view_text.js";
 import { tokensAt } from "../../../specviz/player/js/race_time.js";
 import { treeView } from "../../../specviz/player/js/view_tree.js";
 import { phaseView } from "../../../specviz/player/js/view_phase.js";
-import { number } from "../../../specviz/player/js/words.js";
+import { number } from "../../../specviz/player/js/numbers.js";
 import { all, install } from "./fakedom.mjs";
 import { run, story, tree } from "./handmade.mjs";
 
@@ -34,7 +34,7 @@ test("what if u had been lower: kept, and the round would go on", () => {
   const { test: it, distribution, says } = seen(story(), 5, { u: 0.49 });
   assert.equal(it.kept, true);
   assert.equal(distribution, undefined);
-  assert.match(says, /^What if u were \.49\? “fox” would be kept, and the round would go on/);
+  assert.match(says, /^What if u were \.49\? “fox” would be accepted, and the round would go on/);
 });
 
 test("what if an accepted one had been rejected: the residual's draw says what comes instead", () => {

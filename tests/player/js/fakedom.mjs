@@ -45,6 +45,12 @@ class Node {
     if (this.parentNode) this.parentNode.childNodes = this.parentNode.childNodes.filter((one) => one !== this);
     this.parentNode = null;
   }
+  get options() {
+    return this.childNodes;
+  }
+  get selectedOptions() {
+    return this.childNodes.filter((one) => one.value === this.value);
+  }
   get firstChild() {
     return this.childNodes[0];
   }

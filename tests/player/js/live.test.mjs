@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { liveOf, settingsOf, told } from "../../../specviz/player/js/live.js";
+import { fitting, liveOf, settingsOf, told } from "../../../specviz/player/js/live.js";
 import { buildPlayer } from "../../../specviz/player/js/player.js";
 import { shim } from "../../../specviz/player/js/shim.js";
 import { all, install, ofClass } from "./fakedom.mjs";
@@ -28,7 +28,7 @@ const SETTINGS = {
 };
 const OPTIONS = {
   theme: "auto", guided: false, ids: false, most_gamma: 12,
-  drafters: [["draft model", true], ["Medusa", false]], rules: [["rejection", true], ["typical", false]],
+  drafters: [["draft model", true], ["Medusa", false]], rules: [["rejection", true], ["typical", false]], unfit: [],
 };
 const round = (word, kind = 2) => ({ nodes: [[word, 1, 0.5, 0.4, 0.2], ["y", kind === 2 ? 1 : 2, 0.3, 0.6, 0.9]], closing: "z", kind });
 const grown = (rounds) => run(Array.from({ length: rounds }, (_, i) => round(`w${i}`, 1 + (i % 2)))).data;
@@ -55,6 +55,31 @@ test("the fields become settings; an empty number stays one that is refused", ()
   assert.deepEqual(settingsOf(fields), SETTINGS);
   fields.seed.value = " ";
   assert.equal(settingsOf(fields).seed, null);
+});
+
+test("rules that cannot judge a drafter's proposals are grey, with the reason", () => {
+  const options = { unfit: [["prompt lookup", "coupled", "coupled needs the draft model"]] };
+  const rules = ["rejection", "greedy", "coupled"].map((value) => ({ value, disabled: false }));
+  const fields = { drafter: { value: "prompt lookup" }, temperature: { value: "0.8" }, rule: {
+    options: rules, value: "coupled", get selectedOptions() { return rules.filter((one) => one.value === this.value); } } };
+  const grey = () => rules.filter((one) => one.disabled).map((one) => one.value).join(" ");
+  assert.equal(fitting(options, fields), "Rules that are grey: greedy needs temperature 0; coupled needs the draft model.");
+  assert.deepEqual([grey(), fields.rule.value], ["greedy coupled", "rejection"]);
+  fields.temperature.value = "0";
+  fitting(options, fields);
+  assert.equal(grey(), "coupled");
+  fields.drafter.value = "draft model";
+  assert.equal(fitting(options, fields), "");
+});
+
+test("what a run is called follows what is known of it", () => {
+  const data = grown(1), more = grown(2);
+  data.header.label = "EAGLE", more.header.label = "EAGLE, rejection";
+  const player = buildPlayer(document.createElement("div"), data, plainModel(), { running: true });
+  const name = () => ofClass(player.root, "svp-head1")[0].childNodes[0].textContent;
+  assert.equal(name(), "EAGLE");
+  player.grow(more);
+  assert.equal(name(), "EAGLE, rejection");
 });
 
 test("a growing run is followed until the reader steps back, and again from its head", () => {

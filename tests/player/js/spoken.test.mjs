@@ -43,14 +43,14 @@ test("in predict mode a verdict step is asked, not told, as soon as p is pressed
   const made = story(), { press, live, root } = opened(made);
   for (let i = 0; i < 4; i++) press("ArrowRight");
   assert.equal(root.dataset.phase, "decide");
-  assert.match(live(), /u = .*kept\.$/);
+  assert.match(live(), /u = .*accepted\.$/);
   press("p");
-  assert.match(live(), /Kept or rejected\?$/);
+  assert.match(live(), /Accepted or rejected\?$/);
   assert.doesNotMatch(live(), /u = /);
   press("k");
-  assert.match(live(), /u = .*kept\.$/);
+  assert.match(live(), /u = .*accepted\.$/);
   press("ArrowRight");
-  assert.match(live(), /Kept or rejected\?$/);
+  assert.match(live(), /Accepted or rejected\?$/);
 });
 
 test("while it plays the question is said when it stands, and nothing older before", () => {
@@ -63,7 +63,7 @@ test("while it plays the question is said when it stands, and nothing older befo
   assert.equal(live(), "");
   for (let i = 0; i < 12; i++) pass(300);
   assert.equal(root.dataset.phase, "decide");
-  assert.match(live(), /Kept or rejected\?$/);
+  assert.match(live(), /Accepted or rejected\?$/);
 });
 
 test("another u is heard: its verdict at the slider, what follows when it is let go, the way back", () => {
@@ -74,7 +74,7 @@ test("another u is heard: its verdict at the slider, what follows when it is let
   assert.equal(marked(), 0);
   drag.value = "0.4";
   drag.listeners.input();
-  assert.equal(drag.attributes["aria-valuetext"], "u = .40: would be kept");
+  assert.equal(drag.attributes["aria-valuetext"], "u = .40: would be accepted");
   assert.equal(marked(), 1);
   assert.equal(live(), was);
   drag.listeners.change();
@@ -90,7 +90,7 @@ test("a block's question is whether a test passes, and what is heard of it says 
   for (let i = 0; i < 3; i++) press("ArrowRight");
   press("p");
   assert.match(live(), /Does test 1 of 2 pass\?$/);
-  press("x"); // it does not, although it is kept in the end
+  press("x"); // it does not, although it is accepted in the end
   assert.match(words(ofClass(root, "svp-q1")[0]), /^Right: it does not pass\.$/);
   assert.deepEqual(state.book.score(), { right: 1, asked: 1, best: 0.5 });
   assert.match(live(), /That does not settle it/);

@@ -142,7 +142,7 @@ test("keys and numbers", () => {
   assert.deepEqual(editorCommand({ key: " " }), ["play"]);
   assert.equal(editorCommand({ key: "b" }), null);
   assert.ok(EDITOR_KEYS.some(([one]) => one === "?"));
-  assert.deepEqual([shown(0.5), shown(0), shown(1), shown(0.0301), shown(0.9999), shown(3e-5), shown(NaN)], [".50", "0", "1", ".030", ".9999", "3e−5", "–"]);
+  assert.deepEqual([shown(0.5), shown(0), shown(1), shown(0.0301), shown(0.9999), shown(3e-5), shown(NaN)], [".50", "0", "1", ".030", ".9999", "3.0e−5", "–"]);
   assert.deepEqual([aligned(0.25), aligned(1), aligned(0), aligned(1e-5)], [".250", "1", ".000", "<.001"]);
-  assert.deepEqual([pValue(NaN), pValue(0.5), pValue(1e-9), pValue(0)], ["–", ".500", "1e−9", "below 1e−300"]);
+  assert.deepEqual([pValue(NaN), pValue(0.5), pValue(1e-9), pValue(0)], ["–", ".500", "1.0e−9", "below 1e−300"]);
 });

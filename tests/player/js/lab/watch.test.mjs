@@ -137,7 +137,7 @@ test("peeking is told for what it is, and the tally counts only right runs", () 
   const tally = [["", 1000, 200, null], ["always_accept", 1000, 30, 40]];
   assert.match(tallySaid(right.options, { ...right.state, tally }), /^2 runs of the right decoder.*p-value 1, by the e-process 0/);
   assert.match(samplerSaid(right.options, right.state), /right decoder/);
-  assert.match(samplerSaid(right.options, { ...right.state, sampler: "always_accept" }), /Planted: every proposal is kept.*\.30/);
+  assert.match(samplerSaid(right.options, { ...right.state, sampler: "always_accept" }), /Planted: every proposal is accepted.*\.30/);
 });
 
 test("what is drawn of a state", () => {

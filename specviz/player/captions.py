@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from specviz.player.block import in_blocks, kept_of, passes
-from specviz.player.columns import NONE
-from specviz.player.frames import Frame, rejected_row, seconds_at
-from specviz.player.judging import looks_at_p
+from specviz.core.formatting import format_duration, format_number
+from specviz.player.frames import Frame, in_blocks, kept_of, passes, rejected_row, seconds_at
+from specviz.player.projection import NONE
 from specviz.player.run import ACCEPTED, REJECTED, Run
 
 LONGEST_QUOTE = 32
@@ -31,46 +30,31 @@ class Evidence:
     one_hot: bool
     own: int
     emitted: bool
+    ratio: bool
+    said: dict[str, str]
 
 
-def number(x: float) -> str:
-    """Return a probability or a ratio for reading.
-
-    Examples
-    --------
-    >>> number(0.123), number(0.05), number(1.0), number(12.34), number(0.00004)
-    ('.12', '.050', '1', '12.3', '4e-5')
-    """
-    if not math.isfinite(x):
-        return "–"
-    if x in (0, 1):
-        return str(int(x))
-    if x < 0.0005:
-        mantissa, exponent = f"{x:.0e}".split("e")
-        return f"{mantissa}e{int(exponent)}"
-    if 0.99995 < x < 1:
-        return ">.9999"
-    if 0.995 <= x < 1:
-        digits = 4 if x > 0.9995 else 3
-    else:
-        digits = 3 if x < 0.0995 else 2 if x < 10 else 1 if x < 100 else 0
-    text = f"{x:.{digits}f}"
-    return text[1:] if text.startswith("0.") else text
+def apart(x: float, y: float) -> int:
+    """Return how many digits tell two numbers apart: ".50 below .50" becomes ".498 below .501"."""
+    digits = 2
+    while digits < 6 and x != y and format_number(x, digits) == format_number(y, digits):
+        digits += 1
+    return digits
 
 
-def duration(seconds: float) -> str:
-    """Return seconds for reading.
+def in_step(p: float, q: float, ratio: float, of: int = 2) -> int:
+    """Return how many digits p and q need for p / q, as a reader works it out, to be the ratio.
 
     Examples
     --------
-    >>> duration(0.01234), duration(2.5), duration(95)
-    ('12.3 ms', '2.50 s', '95.0 s')
+    >>> in_step(0.0009, 0.0041, 0.0009 / 0.0041), in_step(0.00305, 0.00095, 3.21)
+    (2, 3)
     """
-    if not math.isfinite(seconds):
-        return "–"
-    if seconds < 1:
-        return f"{float(f'{1000 * seconds:.3g}'):g} ms"
-    return f"{seconds:.{2 if seconds < 10 else 1}f} s"
+    for digits in range(2, 6):
+        shown = float(f"{p:.{digits - 1}e}") / float(f"{q:.{digits - 1}e}")
+        if format_number(shown, of) == format_number(ratio, of):
+            return digits
+    return of
 
 
 def trimmed(text: str) -> str:
@@ -92,12 +76,23 @@ def count(n: int, one: str) -> str:
 def evidence(run: Run, row: int) -> Evidence:
     """Return the numbers of a proposal, given by its row in the table."""
     at = {name: column[row] for name, column in run.node.items() if column.ndim == 1}
+    p, q, a, u = (float(at[name]) for name in ("p", "q", "acceptance", "u"))
+    au, ratio = apart(a, u), q > 0 and a < 1 and abs(p - a * q) <= 1e-5 * p
+    pq = in_step(p, q, a, au) if ratio else 2
     return Evidence(
         text=run.text(int(at["token"])),
-        p=float(at["p"]),
-        q=float(at["q"]),
-        a=float(at["acceptance"]),
-        u=float(at["u"]),
+        p=p,
+        q=q,
+        a=a,
+        u=u,
+        ratio=ratio,
+        # as they are shown: enough digits that p / q gives a, and that u and a differ
+        said={
+            "p": format_number(p, pq),
+            "q": "1" if at["q_draw"] == 0 else format_number(q, pq),
+            "a": format_number(a, au),
+            "u": format_number(u, au),
+        },
         overlap=float(at["overlap"]),
         kept=bool(at["verdict"] == ACCEPTED),
         one_hot=bool(at["q_draw"] == 0),
@@ -139,35 +134,32 @@ def _drafted(run: Run, frame: Frame) -> str:
     it, n = evidence(run, frame.first + frame.node), len(frame.status)
     which = "" if n == 1 else f" ({frame.node + 1} of {n})"
     if it.one_hot:
-        return (
-            f"The draft proposes {quoted(it.text)} outright, without a draw: its q is 1 "
-            f"there{which}."
-        )
+        return f"The draft chooses {quoted(it.text)} without a draw: it has q = 1{which}."
     return (
-        f"The draft draws {quoted(it.text)} from its own distribution q, where it has probability "
-        f"{number(it.q)}{which}. Nobody has checked it yet."
+        f"The draft samples {quoted(it.text)} from its own distribution, q = {it.said['q']}"
+        f"{which}. The target has not checked it yet."
     )
 
 
 def _verified(run: Run, frame: Frame) -> str:
     n = len(frame.status)
     took = float(run.round["verify_seconds"][frame.round])
-    time = f" It took {duration(took)}" if took > 0 else ""
+    time = f" It took {format_duration(took)}" if took > 0 else ""
     if not n:
         return (
-            "Nothing was proposed: one pass of the target gives the distribution of the next token."
+            "Nothing was proposed: one pass of the target gives the distribution p of the next "
+            "token."
             f"{time and time + '.'}"
         )
     draft = float(run.round["draft_seconds"][frame.round])
     if time and draft > 0:
-        beside = f"{time}; drafting took {duration(draft)}."
+        beside = f"{time}; drafting took {format_duration(draft)}."
     else:
         beside = time and time + "."
     what = "the proposal" if n == 1 else f"all {n} proposals at once"
     return (
         f"One pass of the target reads {what} and gives {count(n + 1, 'distribution')} p: one "
-        f"after each, "
-        f"and one before.{beside}"
+        f"before the first and one after each.{beside}"
     )
 
 
@@ -177,31 +169,30 @@ def _judged(run: Run, frame: Frame) -> str:
     if not run.judged_by_u:
         return _by_token(run, it, token)
     siblings = later_sibling(run, frame)
-    who = (
-        "what is left of the target's distribution after its siblings" if siblings else "the target"
-    )
+    who = "what its rejected siblings leave of the target" if siblings else "the target"
     if it.one_hot:
-        gave = f"The draft proposed {token} outright (q = 1), {who} gives it {number(it.p)}"
+        gave = f"The draft chose {token} without a draw (q = 1), {who} gives it p = {it.said['p']}"
     else:
-        gave = f"The draft gave {token} {number(it.q)}, {who} {number(it.p)}"
+        gave = f"The draft gave {token} q = {it.said['q']}, {who} p = {it.said['p']}"
     if in_blocks(run):
         return f"{gave}. {tested_in_block(run, frame)}"
     always = it.a >= 1
-    chance = "so it is always kept" if always else f"so it is kept with probability {number(it.a)}"
-    draw, verdict = f"The draw was u = {number(it.u)}", "kept" if it.kept else "rejected"
+    how = "p / q = " if it.ratio and not it.one_hot else ""
+    chance = "always accepted" if always else f"accepted with probability {how}{it.said['a']}"
+    draw, verdict = f"The draw was u = {it.said['u']}", "accepted" if it.kept else "rejected"
     left = len(frame.status) - 1 - frame.node
     rest = "" if it.kept or run.is_tree or not left else " Everything after it is discarded."
-    return f"{gave}, {chance}. {draw}: {verdict}.{rest}"
+    return f"{gave}, so it is {chance}. {draw}: {verdict}.{rest}"
 
 
 def tested_in_block(run: Run, frame: Frame) -> str:
     """Return a block's test at a position, and what is settled by then."""
     row, n = frame.first + frame.node, len(frame.status)
     passed = passes(run, row)
-    u, h = number(float(run.node["u"][row])), number(float(run.node["acceptance"][row]))
+    said = evidence(run, row).said
     falls = "falls below" if passed else "does not fall below"
     says = "passes" if passed else "does not pass"
-    test = f"Test {frame.node + 1} of {n}: u = {u} {falls} h = {h}, it {says}."
+    test = f"Test {frame.node + 1} of {n}: u = {said['u']} {falls} h = {said['a']}, it {says}."
     return f"{test} {_settled_in_block(run, frame, passed)}"
 
 
@@ -209,16 +200,18 @@ def _settled_in_block(run: Run, frame: Frame, passed: bool) -> str:
     n = len(frame.status)
     if frame.node < n - 1:
         if passed:
-            return "Everything up to it is kept; a later one that passes keeps more."
+            return "Everything up to it is accepted; a later one that passes keeps more."
         return "That does not settle it: the last position that passes decides."
     if passed:
-        return "It is kept." if n == 1 else "It is the last one, so the whole block is kept."
+        return (
+            "It is accepted." if n == 1 else "It is the last one, so the whole block is accepted."
+        )
     kept = kept_of(run, frame.round)
     if not kept:
         return "It is rejected." if n == 1 else "No position passes: the whole block is rejected."
     last = quoted(run.text(int(run.node["token"][frame.first + kept - 1])))
     return (
-        f"The last that passes is position {kept} ({last}): everything up to it is kept, "
+        f"The last that passes is position {kept} ({last}): everything up to it is accepted, "
         "the rest is rejected."
     )
 
@@ -226,12 +219,12 @@ def _settled_in_block(run: Run, frame: Frame, passed: bool) -> str:
 def _by_token(run: Run, it: Evidence, token: str) -> str:
     rule = run.header["rule"]
     # a race is run over p itself, also for a later sibling
-    gives = number(it.a if rule in ("match", "coupled") else it.p)
+    gives = format_number(it.a if rule in ("match", "coupled") else it.p)
     if looks_at_p(run):
-        enough = "enough: kept" if it.kept else "too little: rejected"
+        enough = "enough: accepted" if it.kept else "too little: rejected"
         return f"The draft proposed {token}; the target gives it {gives}, which is {enough}."
     if it.kept:
-        return f"The target's own token here is {token} too (p = {gives}): kept."
+        return f"The target's own token here is {token} too (p = {gives}): accepted."
     own = "" if it.own == NONE else run.text(it.own)
     other = quoted(own) if own else "another one"
     return f"The draft proposed {token}; the target's own token here is {other}: rejected."
@@ -249,36 +242,36 @@ def later_sibling(run: Run, frame: Frame) -> bool:
 def _closed(run: Run, frame: Frame) -> str:
     r, n = frame.round, len(frame.status)
     token = quoted(run.text(int(run.round["closing"][r])))
-    p = number(float(run.round["closing_p"][r]))
+    p = format_number(float(run.round["closing_p"][r]))
     if not run.round["closing_emitted"][r]:
         return f"The text had already ended: {token} is not part of it."
     if frame.closing == "plain":
-        return f"The target draws {token} itself; its distribution gave it {p}."
+        return f"The target samples {token} itself, p = {p}."
     if frame.closing == "bonus":
-        kept = "It was kept" if n == 1 else f"All {n} were kept"
+        kept = "It was accepted" if n == 1 else f"All {n} were accepted"
         if run.is_tree:
-            kept = "A whole branch was kept"
+            kept = "A whole branch was accepted"
         return (
-            f"{kept}, so the distribution after the last one gives one more token for free: "
-            f"{token} (p = {p})."
+            f"{kept}, so the same pass gives one more token, the bonus: {token}, sampled from p "
+            f"after the last one (p = {p})."
         )
     if run.header["rule"] == "block":
         return (
-            "In place of the rest one token is drawn from what the kept block leaves of p, "
-            f"less q: {token}, which has probability {p} there."
+            "The rest is replaced by one token sampled from the residual of the accepted block: "
+            f"{token}, which has probability {p} there."
         )
     if looks_at_p(run):
         return (
-            f"In its place one token is drawn from the target's own distribution: {token}, "
-            f"which has probability {p} there."
+            f"It is replaced by a token sampled from the target's own distribution: {token}, "
+            f"p = {p}."
         )
     if not run.judged_by_u:
-        return f"The target's own token takes the place: {token}."
+        return f"It is replaced by the target's own token: {token}."
     row = rejected_row(run, frame)
     mass = 1 - float(run.node["overlap"][row]) if row >= 0 else math.nan
-    scaled = f", scaled up by 1 / {number(mass)}" if mass > 0 else ""
+    scaled = f", divided by {format_number(mass)} so that it sums to 1" if mass > 0 else ""
     return (
-        f"In its place one token is drawn from the residual max(0, p − q){scaled}: {token}, "
+        f"It is replaced by a token sampled from the residual max(0, p − q){scaled}: {token}, "
         f"which has probability {p} there."
     )
 
@@ -288,8 +281,67 @@ def _rolled_back(run: Run, frame: Frame) -> str:
     gave = int(run.out_start[r + 1] - run.out_start[r])
     gone = n - int(run.sums["accepted"][r + 1] - run.sums["accepted"][r])
     peak, after = int(run.round["target_verified"][r]), int(run.round["target_after"][r])
-    forgets = " Nothing has to be rolled back."
+    forgets = " The target's cache needs no cut."
     if peak > after:
-        forgets = f" The target's cache rolls back from {peak} to {after} tokens."
-    thrown = f" {count(gone, 'proposal')} {'was' if gone == 1 else 'were'} wasted." if gone else ""
+        forgets = f" The target's cache is cut back from {peak} to {after} tokens."
+    thrown = (
+        f" {count(gone, 'proposal')} {'was' if gone == 1 else 'were'} thrown away." if gone else ""
+    )
     return f"This pass of the target gave {count(gave, 'token')}.{thrown}{forgets}"
+
+
+# -- what each rule asks --------------------------------------------------------------------------
+
+
+_CHANCE = {"rejection": "min(1, p(x) / q(x))", "lenience": "min(1, p(x) / (l q(x)))"}
+_ASKS = {
+    "rejection": "u < p / q, one by one",
+    "lenience": "u < p / (l q)",
+    "block": "last to pass decides",
+    "typical": "is p enough?",
+    "threshold": "is p enough?",
+}
+
+
+def asks(run: Run) -> str:
+    """Return what decides, as the phase says it."""
+    others = "u < its chance" if run.judged_by_u else "the target's own?"
+    return _ASKS.get(str(run.header["rule"]), others)
+
+
+def looks_at_p(run: Run) -> bool:
+    """Whether the rule looks only at how likely the target finds a proposal."""
+    return run.header["rule"] in ("typical", "threshold")
+
+
+def chance(run: Run) -> str:
+    """Return what u is compared with."""
+    return _CHANCE.get(str(run.header["rule"]), "the chance that the rule gives it")
+
+
+def about_to(run: Run, proposed: bool) -> str:
+    """Return what follows the target's pass."""
+    if not proposed:
+        return "Next, the target draws a token from its own distribution."
+    if run.header["rule"] == "block":
+        return (
+            "Next, every proposal gets a uniform draw u and passes if u falls below its h: "
+            "the last one that passes decides, and everything up to it is accepted."
+        )
+    if run.judged_by_u:
+        return (
+            "Next, every proposal x gets its own uniform draw u: it is accepted if "
+            f"u < {chance(run)}."
+        )
+    if looks_at_p(run):
+        return "Next, the rule asks of every proposal whether the target's p for it is enough."
+    return "Next, every proposal is compared with the target's own token there."
+
+
+def takes_the_place(run: Run) -> str:
+    """Return where the token after a rejection comes from, as the phase says it."""
+    if run.header["rule"] == "block":
+        return "from what p has left"
+    if run.judged_by_u:
+        return "from the residual"
+    return "from the target's p" if looks_at_p(run) else "the target's own"
