@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from specviz.core.contract import Drafter, Sampling
-from specviz.core.rules import Rule, get_rule
+from specviz.core.rules import Rule, check_fits, get_rule
 from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, checked_gamma
 from specviz.drafters.target_only import TargetOnly
 
@@ -100,26 +100,9 @@ def choose_drafter(pair: Any, drafter: Any, gamma: Any, rule: Rule) -> Drafter:
             f"gamma={gamma!r} is given twice: it belongs to the drafter, so write "
             f"drafter={type(drafter).__name__}(gamma={gamma!r}) and leave gamma out"
         )
-    coupled = rule.name == "coupled"
     if drafter is not None:
-        if isinstance(drafter, type) or not isinstance(drafter, Drafter):
-            raise TypeError(
-                f"drafter must be a specviz drafter such as DraftModel(gamma=4), got {drafter!r}"
-            )
-        if coupled != (getattr(drafter, "noise", "draft") == "target"):
-            kind = type(drafter).__name__
-            raise ValueError(
-                f"verify='coupled' needs a draft that races with the noise of the target's own "
-                f"draws, and {kind} does not: use DraftModel(noise='target'), or verify='match'"
-                if coupled
-                else f"{kind}(noise='target') needs verify='coupled', got verify={rule.name!r}"
-            )
-        if getattr(drafter, "trees", False) and not rule.trees:
-            raise ValueError(
-                f"verify={rule.name!r} judges chains only, and {type(drafter).__name__} proposes "
-                f"trees: use verify='rejection', 'match' or 'greedy'"
-            )
-        if not getattr(drafter, "lossless", True):
+        check_fits(drafter, rule)
+        if not drafter.traits.lossless:
             _warn_once(drafter.name, f"drafter={type(drafter).__name__}() is lossy")
         return drafter
     if gamma is None:
@@ -133,4 +116,4 @@ def choose_drafter(pair: Any, drafter: Any, gamma: Any, rule: Rule) -> Drafter:
             "the pair has no draft model: load one with draft=…, give a drafter=, "
             "or pass gamma=0 for target-only decoding"
         )
-    return DraftModel(gamma, noise="target" if coupled else "draft")
+    return DraftModel(gamma, noise="target" if rule.name == "coupled" else "draft")

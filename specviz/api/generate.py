@@ -156,21 +156,21 @@ def stream(
             f"prompt has {len(ids)} tokens, but the target's context is {context} and at least "
             f"one must be left to emit: shorten it to {context - 1}"
         )
-    if context is not None and drafter.gamma >= context:
+    if context is not None and drafter.depth >= context:
         raise ValueError(
-            f"gamma is {drafter.gamma}, but the target's context is {context}: it must be smaller"
+            f"gamma is {drafter.depth}, but the target's context is {context}: it must be smaller"
         )
     target = open_session(pair.target, pair.vocab_size)
     target.begin()
-    drafter.begin(pair, target, ids)
+    session = drafter.start(pair, target, ids)
     stopping = Stopping(len(ids), longest, context, pair.stop_ids, strings, pair.decode)
     meta = provenance(
-        pair, drafter, rule, sampling, seed=draws.seed, sequence=draws.sequence,
+        pair, session, rule, sampling, drafter.traits, seed=draws.seed, sequence=draws.sequence,
         max_new_tokens=longest, stop=list(strings),
     )  # fmt: skip
     trace = Trace(meta, ids, kept, pair.vocab_size if full_distributions else 0)
     happening = rounds(
-        target, drafter, rule, ids, sampling=sampling, draws=draws, stopping=stopping
+        target, session, rule, ids, sampling=sampling, draws=draws, stopping=stopping
     )
     return Stream(pair, trace, happening, stopping, rule, draws)
 

@@ -8,19 +8,24 @@ from importlib import metadata
 from typing import Any
 
 from specviz._version import __version__
-from specviz.core.contract import Drafter, Sampling
+from specviz.core.contract import DrafterTraits, DraftSession, Sampling
 from specviz.core.rules import Rule
 
 
 def provenance(
-    pair: Any, drafter: Drafter, rule: Rule, sampling: Sampling, **settings: Any
+    pair: Any,
+    session: DraftSession,
+    rule: Rule,
+    sampling: Sampling,
+    traits: DrafterTraits,
+    **settings: Any,
 ) -> dict[str, Any]:
     """Return plain JSON values: enough to run it again, and to know where it ran."""
     return {
         "rule": rule.name,
         "rule_settings": dict(rule.settings),
-        "lossless": rule.lossless and getattr(drafter, "lossless", True),
-        "drafter": drafter.settings(),
+        "lossless": rule.lossless and traits.lossless,
+        "drafter": session.settings(),
         "sampling": {name: _plain(value) for name, value in asdict(sampling).items()},
         **settings,
         "target": describe(pair.target),

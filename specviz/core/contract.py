@@ -251,34 +251,124 @@ class Target(Protocol):
         ...
 
 
-@runtime_checkable
-class Drafter(Protocol):
-    """Proposes; knows nothing of the verdict until :meth:`commit`."""
+class ModelPair(Protocol):
+    """What a drafter may ask of the pair: :class:`specviz.Pair`, or a stand-in with these."""
 
-    name: str
+    @property
+    def target(self) -> Any:
+        """The large model, with distribution p."""
+        ...
+
+    @property
+    def draft(self) -> Any:
+        """The small model, with distribution q; None if there is none."""
+        ...
+
+    @property
+    def vocab_size(self) -> int:
+        """Width of the target's distribution p."""
+        ...
+
+
+@dataclass(frozen=True)
+class DrafterTraits:
+    """What a drafter is and what it requires of a rule; a drafter that holds others joins theirs.
+
+    Parameters
+    ----------
+    trees : bool
+        It may propose siblings, so the rule must be one that judges trees.
+    coupled : bool
+        Its draft shares the target's noise. Its q is then not independent of the target's own
+        draws, so only the rule ``coupled`` is exact.
+    lossless : bool
+        False if it changes what the target computes: then no rule is exact.
+
+    Examples
+    --------
+    >>> DrafterTraits(trees=True) | DrafterTraits(coupled=True)
+    DrafterTraits(trees=True, coupled=True, lossless=True)
+    """
+
+    trees: bool = False
+    coupled: bool = False
+    lossless: bool = True
+
+    def __or__(self, other: DrafterTraits) -> DrafterTraits:
+        return DrafterTraits(
+            self.trees or other.trees,
+            self.coupled or other.coupled,
+            self.lossless and other.lossless,
+        )
+
+
+class DraftSession(Protocol):
+    """One text being drafted: owns the caches, knows nothing of the verdict until ``commit``."""
 
     @property
     def gamma(self) -> int:
         """How deep it proposes now, where there is room."""
         ...
 
-    def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
-        """Get ready for a new text; ``pair`` holds the models."""
-        ...
+    @property
+    def cache_length(self) -> int:
+        """How many tokens the drafter's own cache holds; 0 if it has none."""
+        return 0
 
     def propose(self, context: Context, draws: Draws) -> Draft:
         """Propose at most ``context.room`` tokens deep."""
         ...
 
     def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
-        """Learn which nodes were accepted and what was emitted; roll own caches back."""
+        """Learn what was emitted and which nodes were accepted; roll own caches back."""
+        return
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a trace says of this drafter: plain JSON values."""
+        ...
+
+
+@runtime_checkable
+class Drafter(Protocol):
+    """A recipe for drafting: frozen, comparable, reusable; every text gets a session of its own.
+
+    Nothing of a text is kept here, so one recipe may serve many texts at once.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in traces, menus and on the command line."""
         ...
 
     @property
-    def cache_length(self) -> int:
-        """How many tokens the drafter's own cache holds (0 if it has none)."""
+    def traits(self) -> DrafterTraits:
+        """What it is and what it requires of a rule."""
+        ...
+
+    @property
+    def depth(self) -> int:
+        """How deep its first round proposes at most: gamma, or the levels of its tree."""
+        ...
+
+    def start(self, pair: ModelPair, target: Target, prompt: IntArray) -> DraftSession:
+        """Return a session for one text.
+
+        Parameters
+        ----------
+        pair : ModelPair
+            The models.
+        target : Target
+            The target's session for the same text, with nothing fed yet.
+        prompt : IntArray
+            ``(n,)`` ids.
+
+        Raises
+        ------
+        ValueError
+            If the pair cannot do this, in one sentence, before any model runs.
+        """
         ...
 
     def settings(self) -> dict[str, Any]:
-        """Return what is needed to say in a trace which drafter this was (plain JSON values)."""
+        """Return what was asked for: plain JSON values."""
         ...

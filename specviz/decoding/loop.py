@@ -16,7 +16,7 @@ from specviz.core.contract import (
     ROOT,
     Context,
     Draft,
-    Drafter,
+    DraftSession,
     FloatArray,
     IntArray,
     Sampling,
@@ -52,7 +52,7 @@ class Happened:
 
 def rounds(
     target: Target,
-    drafter: Drafter,
+    drafter: DraftSession,
     rule: Rule,
     prompt: IntArray,
     *,
@@ -66,8 +66,8 @@ def rounds(
     ----------
     target : Target
         The model with distribution p, freshly begun.
-    drafter : Drafter
-        What proposes, freshly begun.
+    drafter : DraftSession
+        What proposes, freshly started.
     rule : Rule
         What decides (:mod:`specviz.core.rules`).
     prompt : IntArray

@@ -1,17 +1,23 @@
-"""A smaller model as the draft: it decodes ``gamma`` tokens on its own.
-
-Each from its distribution q.
-"""
+"""A smaller model as the draft: it draws ``gamma`` tokens on its own, each from its q."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import KW_ONLY, asdict, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from specviz.core.contract import Context, Draft, FloatArray, IntArray, Target
+from specviz.core.contract import (
+    Context,
+    Draft,
+    DrafterTraits,
+    DraftSession,
+    FloatArray,
+    IntArray,
+    ModelPair,
+    Target,
+)
 from specviz.core.draws import Draws, Purpose
 from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.target import open_session
@@ -79,6 +85,7 @@ def checked_gamma(gamma: Any) -> int:
     return int(gamma)
 
 
+@dataclass(frozen=True)
 class DraftModel:
     """Draft with a model: the bundled draft, the pair's, or one given here.
 
@@ -101,33 +108,34 @@ class DraftModel:
     --------
     >>> DraftModel(gamma=3).settings()
     {'name': 'draft_model', 'gamma': 3, 'noise': 'draft'}
+    >>> DraftModel(gamma=3) == DraftModel(3)
+    True
     """
 
-    name = "draft_model"
+    name: ClassVar[str] = "draft_model"
 
-    def __init__(
-        self, gamma: int | AdaptiveGamma = 4, *, model: Any = None, noise: str = "draft"
-    ) -> None:
-        self.schedule = gamma if isinstance(gamma, AdaptiveGamma) else None
-        self._first = gamma.start if isinstance(gamma, AdaptiveGamma) else checked_gamma(gamma)
-        if noise not in NOISES:
-            raise ValueError(f"noise must be 'draft' or 'target', got {noise!r}")
-        self.noise = noise
-        self.model = model
-        self._session: Target | None = None
-        self._gamma = self._first
+    gamma: int | AdaptiveGamma = 4
+    _: KW_ONLY
+    model: Any = None
+    noise: str = "draft"
 
-    @property
-    def gamma(self) -> int:
-        """How many tokens the next round proposes, where there is room."""
-        return self._gamma
+    def __post_init__(self) -> None:
+        if not isinstance(self.gamma, AdaptiveGamma):
+            object.__setattr__(self, "gamma", checked_gamma(self.gamma))
+        if self.noise not in NOISES:
+            raise ValueError(f"noise must be 'draft' or 'target', got {self.noise!r}")
 
     @property
-    def cache_length(self) -> int:
-        """How many tokens the draft's cache holds."""
-        return 0 if self._session is None else self._session.length
+    def depth(self) -> int:
+        """How many tokens the first round proposes."""
+        return self.gamma.start if isinstance(self.gamma, AdaptiveGamma) else self.gamma
 
-    def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
+    @property
+    def traits(self) -> DrafterTraits:
+        """Coupled to the target's draws if it shares their noise."""
+        return DrafterTraits(coupled=self.noise == "target")
+
+    def start(self, pair: ModelPair, target: Target, prompt: IntArray) -> DraftModelSession:
         """Open the draft model with an empty cache.
 
         Raises
@@ -141,29 +149,59 @@ class DraftModel:
                 "the pair has no draft model: give it one (draft=…), use another drafter, "
                 "or pass gamma=0 for target-only decoding"
             )
-        self._session = open_session(model, pair.vocab_size)
-        self._session.begin()
-        self._gamma = self._first
+        return DraftModelSession(self, open_session(model, pair.vocab_size))
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a trace says of this drafter."""
+        gamma = asdict(self.gamma) if isinstance(self.gamma, AdaptiveGamma) else self.gamma
+        return {"name": self.name, "gamma": gamma, "noise": self.noise}
+
+
+class DraftModelSession(DraftSession):
+    """One text drafted by a model.
+
+    Parameters
+    ----------
+    recipe : DraftModel
+        Gamma, noise and what a trace says; a :class:`~.quantized.Quantized` serves as well.
+    model : Target
+        The draft model's session: a cache of its own.
+    """
+
+    def __init__(self, recipe: Any, model: Target) -> None:
+        self.recipe, self.model = recipe, model
+        model.begin()
+        self._gamma: int = recipe.depth
         self._text_length, self._proposed = 0, 0
 
     @property
-    def _open(self) -> Target:
-        if self._session is None:
-            raise RuntimeError(f"{type(self).__name__} has not begun a text: call begin() first")
-        return self._session
+    def gamma(self) -> int:
+        """How many tokens the next round proposes, where there is room."""
+        return self._gamma
+
+    @property
+    def cache_length(self) -> int:
+        """How many tokens the draft's cache holds."""
+        return self.model.length
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a trace says of this drafter."""
+        settings: dict[str, Any] = self.recipe.settings()
+        return settings
 
     def propose(self, context: Context, draws: Draws) -> Draft:
         """Draw up to gamma tokens one by one, feeding each to the draft model."""
-        session = self._open
+        model = self.model
         self._text_length, self._proposed = len(context.tokens), 0
         depth = min(self._gamma, context.room)
-        if session.context_length is not None:
-            depth = min(depth, session.context_length - len(context.tokens))
-        vocab_size = session.vocab_size
+        if model.context_length is not None:
+            depth = min(depth, model.context_length - len(context.tokens))
+        vocab_size = model.vocab_size
         text, tokens, used = context.tokens, [], []
         for node in range(depth):
-            pending = text[session.length :]  # after full acceptance: two tokens, else one
-            logits = session.verify(pending, Draft.empty(vocab_size))  # (1, vocab)
+            # After full acceptance the cache lacks two tokens: the last proposal was never fed.
+            pending = text[model.length :]
+            logits = model.verify(pending, Draft.empty(vocab_size))  # (1, vocab)
             whose = f"after {len(text)} tokens, the draft"
             q = distributions(logits, context.sampling, [text], whose)[0]  # (vocab,)
             token = self._draw(q, context, draws, len(text), node)
@@ -181,23 +219,13 @@ class DraftModel:
     def _draw(self, q: FloatArray, context: Context, draws: Draws, position: int, node: int) -> int:
         if context.sampling.greedy:
             return int(q.argmax())
-        if self.noise == "target":
+        if self.recipe.noise == "target":
             return draws.race(q, position, node)
         return draws.categorical(q, position, node, Purpose.DRAFT)
 
     def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
-        """Forget the proposals that were not accepted; adapt gamma.
-
-        The draft never fed its last proposal, so after full acceptance its cache is one token
-        short; the next round feeds whatever the cache lacks.
-        """
-        session = self._open
-        session.crop(min(session.length, self._text_length + len(path)))
-        if self.schedule is not None:
-            self._gamma = self.schedule.after(self._gamma, self._proposed, len(path))
-        self._text_length, self._proposed = session.length, 0  # until it proposes again
-
-    def settings(self) -> dict[str, Any]:
-        """Return what a trace says of this drafter."""
-        gamma: Any = self._first if self.schedule is None else asdict(self.schedule)
-        return {"name": self.name, "gamma": gamma, "noise": self.noise}
+        """Forget the proposals that were not accepted; adapt gamma."""
+        self.model.crop(min(self.model.length, self._text_length + len(path)))
+        if isinstance(self.recipe.gamma, AdaptiveGamma):
+            self._gamma = self.recipe.gamma.after(self._gamma, self._proposed, len(path))
+        self._text_length, self._proposed = self.model.length, 0  # until it proposes again

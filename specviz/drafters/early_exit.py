@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from specviz.core.contract import Context, Draft, IntArray, Target
+from specviz.core.contract import (
+    Context,
+    Draft,
+    DrafterTraits,
+    DraftSession,
+    IntArray,
+    ModelPair,
+    Target,
+)
 from specviz.core.draws import Draws, Purpose
 from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.target import HFTarget
 from specviz.drafters.draft_model import checked_gamma
 
 
+@dataclass(frozen=True)
 class EarlyExit:
     """Draft with the target's first ``layer`` layers and its own norm and head.
 
@@ -41,26 +50,27 @@ class EarlyExit:
     {'name': 'early_exit', 'gamma': 3, 'layer': 4}
     """
 
-    name = "early_exit"
-    cache_length = 0
-    """It has no cache of its own: what it feeds stays in the target's."""
+    name: ClassVar[str] = "early_exit"
+    traits: ClassVar[DrafterTraits] = DrafterTraits()
 
-    def __init__(self, layer: int, gamma: int = 4) -> None:
-        if isinstance(layer, bool) or not isinstance(layer, (int, np.integer)):
-            raise TypeError(f"layer must be a whole number >= 1, got {layer!r}")
-        if layer < 1:
-            raise ValueError(f"layer must be >= 1 (how many layers draft), got {layer}")
-        self.layer = int(layer)
-        self._gamma = checked_gamma(gamma)
-        self._target: HFTarget | None = None
+    layer: int
+    gamma: int = 4
+
+    def __post_init__(self) -> None:
+        if isinstance(self.layer, bool) or not isinstance(self.layer, (int, np.integer)):
+            raise TypeError(f"layer must be a whole number >= 1, got {self.layer!r}")
+        if self.layer < 1:
+            raise ValueError(f"layer must be >= 1 (how many layers draft), got {self.layer}")
+        object.__setattr__(self, "layer", int(self.layer))
+        object.__setattr__(self, "gamma", checked_gamma(self.gamma))
 
     @property
-    def gamma(self) -> int:
+    def depth(self) -> int:
         """How many tokens it proposes, where there is room."""
-        return self._gamma
+        return self.gamma
 
-    def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
-        """Get ready for a new text.
+    def start(self, pair: ModelPair, target: Target, prompt: IntArray) -> EarlyExitSession:
+        """Open the exit in the target's own session.
 
         Raises
         ------
@@ -75,17 +85,32 @@ class EarlyExit:
                 f"got {pair.target.name!r} of kind {pair.target.kind!r}"
             )
         target.open_exit(self.layer)
-        self._target = target
+        return EarlyExitSession(self, target)
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a trace says of this drafter."""
+        return {"name": self.name, "gamma": self.gamma, "layer": self.layer}
+
+
+@dataclass(frozen=True)
+class EarlyExitSession(DraftSession):
+    """One text; no cache of its own: what it feeds stays in the target's, which rolls it back."""
+
+    recipe: EarlyExit
+    target: HFTarget
+
+    @property
+    def gamma(self) -> int:
+        """How many tokens it proposes, where there is room."""
+        return self.recipe.gamma
 
     def propose(self, context: Context, draws: Draws) -> Draft:
         """Draw up to gamma tokens one by one, each from the distribution q of the early exit."""
-        if self._target is None:
-            raise RuntimeError("EarlyExit has not begun a text: call begin() first")
-        target, text, greedy = self._target, context.tokens, context.sampling.greedy
+        target, text, greedy = self.target, context.tokens, context.sampling.greedy
         tokens, used = [], []
-        for node in range(min(self._gamma, context.room)):
+        for node in range(min(self.gamma, context.room)):
             # What went through these layers already is known to the target and not run again.
-            logits = target.draft_step(text[target.length :], self.layer)  # (vocab,)
+            logits = target.draft_step(text[target.length :], self.recipe.layer)  # (vocab,)
             q = distributions(logits[None], context.sampling, [text])[0]  # (vocab,)
             drawn = q.argmax() if greedy else draws.categorical(q, len(text), node, Purpose.DRAFT)
             tokens.append(int(drawn))
@@ -96,9 +121,6 @@ class EarlyExit:
         q_rows = None if greedy or not used else np.stack(used)
         return Draft.chain(tokens, q_rows, target.vocab_size)
 
-    def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
-        """Nothing to roll back: the target has rolled its own cache back."""
-
     def settings(self) -> dict[str, Any]:
         """Return what a trace says of this drafter."""
-        return {"name": self.name, "gamma": self._gamma, "layer": self.layer}
+        return self.recipe.settings()

@@ -10,18 +10,19 @@ target's distribution.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from tqdm.auto import trange
 
-from specviz.core.contract import Context, Draft, IntArray, Target
+from specviz.core.contract import Context, Draft, DrafterTraits, IntArray, ModelPair, Target
 from specviz.core.draws import Draws, checked_seed, invert
 from specviz.decoding.hf.cache import cache_argument, read_rows
 from specviz.decoding.hf.target import HFTarget
-from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
+from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, DraftModelSession
 from specviz.models.projection import Projection, check_rotation, fit, flatten, shape_of, unflatten
 
 AT_ONCE = 32
@@ -32,7 +33,8 @@ NEEDS_MODELS = "KVProjection needs two Hugging Face models: a table has no keys 
 _fitted: WeakKeyDictionary[Any, WeakKeyDictionary[Any, Projection]] = WeakKeyDictionary()
 
 
-class KVProjection(DraftModel):
+@dataclass(frozen=True)
+class KVProjection:
     """Draft with the draft model, and project its cache into the target's: not lossless.
 
     Before the first verification the target's keys and values of the prompt are made from the
@@ -56,26 +58,33 @@ class KVProjection(DraftModel):
 
     Examples
     --------
-    >>> KVProjection(gamma=2).lossless
+    >>> KVProjection(gamma=2).traits.lossless
     False
     """
 
-    name = "kv_projection"
-    lossless = False
+    name: ClassVar[str] = "kv_projection"
+    traits: ClassVar[DrafterTraits] = DrafterTraits(lossless=False)
+    noise: ClassVar[str] = "draft"
 
-    def __init__(
-        self, gamma: int | AdaptiveGamma = 4, *, projection: Projection | None = None,
-        model: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(gamma, model=model)
-        if projection is not None and not isinstance(projection, Projection):
+    gamma: int | AdaptiveGamma = 4
+    _: KW_ONLY
+    projection: Projection | None = None
+    model: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", DraftModel(self.gamma).gamma)
+        if self.projection is not None and not isinstance(self.projection, Projection):
             raise TypeError(
                 f"projection must come from fit_projection() or Projection.load(), "
-                f"got {projection!r}"
+                f"got {self.projection!r}"
             )
-        self.projection = projection
 
-    def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
+    @property
+    def depth(self) -> int:
+        """How many tokens the first round proposes."""
+        return DraftModel(self.gamma).depth
+
+    def start(self, pair: ModelPair, target: Target, prompt: IntArray) -> KVProjectionSession:
         """Open the draft model with an empty cache; fit the map if there is none.
 
         Raises
@@ -84,20 +93,36 @@ class KVProjection(DraftModel):
             If there is no draft model, a model has no cache of keys and values, or the map was
             fitted to models of other shapes.
         """
-        super().begin(pair, target, prompt)
-        if not (isinstance(target, HFTarget) and isinstance(self._session, HFTarget)):
+        draft = DraftModel(self.gamma, model=self.model).start(pair, target, prompt).model
+        if not (isinstance(target, HFTarget) and isinstance(draft, HFTarget)):
             raise ValueError(NEEDS_MODELS)
-        self._target = target
-        self._projected = 0
-        own = self._session.model
-        check_rotation(own)
+        check_rotation(draft.model)
         check_rotation(target.model)
-        if self.projection is None:
+        projection = self.projection
+        if projection is None:
             known = _fitted.setdefault(target.model, WeakKeyDictionary())
-            if own not in known:
-                known[own] = fit_projection(pair, model=self.model)
-            self.projection = known[own]
-        _check_fits(self.projection, own, target.model)
+            if draft.model not in known:
+                known[draft.model] = fit_projection(pair, model=self.model)
+            projection = known[draft.model]
+        _check_fits(projection, draft.model, target.model)
+        return KVProjectionSession(self, draft, target, projection)
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a trace says of this drafter."""
+        return {**DraftModel(self.gamma).settings(), "name": self.name}
+
+
+class KVProjectionSession(DraftModelSession):
+    """One text whose target is given keys and values that it did not compute."""
+
+    model: HFTarget
+
+    def __init__(
+        self, recipe: KVProjection, model: HFTarget, target: HFTarget, projection: Projection
+    ) -> None:
+        super().__init__(recipe, model)
+        self.target, self.projection = target, projection
+        self._projected = 0
 
     def propose(self, context: Context, draws: Draws) -> Draft:
         """Draw up to gamma tokens; the target is given what the draft has read of the text."""
@@ -108,26 +133,24 @@ class KVProjection(DraftModel):
     def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
         """Forget what was not accepted; replace the target's keys and values of the rest."""
         super().commit(emitted, path)
-        self._project(self._target.length)
+        self._project(self.target.length)
 
     def _project(self, end: int) -> None:
         """Replace the target's keys and values of the tokens before ``end`` not replaced yet."""
-        session, target, start = self._session, self._target, self._projected
-        assert isinstance(session, HFTarget) and self.projection is not None
-        end = min(end, session.length)
+        own, target, start = self.model, self.target, self._projected
+        end = min(end, own.length)
         if end <= start:
             return
         with torch.inference_mode():
-            numbers = flatten(read_rows(session.cache, start, end), session.model, start)
+            numbers = flatten(read_rows(own.cache, start, end), own.model, start)
             numbers = self.projection(numbers.to(target.model.device))
             shape, dtype = self.projection.target_shape, target.model.dtype
             target.write_rows(start, unflatten(numbers, shape, target.model, start, dtype))
         self._projected = end
 
     def settings(self) -> dict[str, Any]:
-        """Return what a trace says of this drafter."""
-        explained = None if self.projection is None else round(self.projection.explained, 6)
-        return {**super().settings(), "explained": explained}
+        """Return what a trace says of this drafter, and how much the map explains."""
+        return {**super().settings(), "explained": round(self.projection.explained, 6)}
 
 
 def fit_projection(

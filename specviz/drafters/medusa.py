@@ -9,13 +9,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
-from specviz.core.contract import Context, Draft, IntArray, Target
+from specviz.core.contract import (
+    Context,
+    Draft,
+    DrafterTraits,
+    DraftSession,
+    IntArray,
+    ModelPair,
+    Target,
+)
 from specviz.core.draws import Draws
 from specviz.drafters.topology import (
     Topology,
@@ -38,6 +48,7 @@ DEFAULT_TREE = checked_topology(
 """Used where the heads' own accuracy is not on record: 23 nodes for four heads."""
 
 
+@dataclass(frozen=True)
 class Medusa:
     """Draft with Medusa heads and a fixed tree of their most likely tokens.
 
@@ -53,35 +64,31 @@ class Medusa:
     Raises
     ------
     TypeError, ValueError
-        If ``tree`` is not a tree; from :meth:`begin`, if the heads do not fit the target.
+        If ``tree`` is not a tree; from :meth:`start`, if the heads do not fit the target.
 
     Examples
     --------
-    >>> Medusa(tree=(3, 2)).gamma
+    >>> Medusa(tree=(3, 2)).depth
     2
     """
 
-    name = "medusa"
-    trees = True
-    cache_length = 0  # it reads the target's states and keeps none of its own
+    name: ClassVar[str] = "medusa"
+    traits: ClassVar[DrafterTraits] = DrafterTraits(trees=True)
 
-    def __init__(self, heads: Any = None, *, tree: Any = None) -> None:
-        self.heads = heads
-        self.tree = None if tree is None else checked_topology(tree)
-        self._ready: tuple[Any, MedusaHeads, Topology] | None = None
-        self._target: Any = None
+    heads: Any = None
+    _: KW_ONLY
+    tree: Any = None
+
+    def __post_init__(self) -> None:
+        if self.tree is not None:
+            object.__setattr__(self, "tree", checked_topology(self.tree))
 
     @property
-    def gamma(self) -> int:
+    def depth(self) -> int:
         """How deep its tree is."""
-        return self._shape().depth
+        return (self.tree or DEFAULT_TREE).depth
 
-    def _shape(self) -> Topology:
-        if self.tree is not None:
-            return self.tree
-        return DEFAULT_TREE if self._ready is None else self._ready[2]
-
-    def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
+    def start(self, pair: ModelPair, target: Target, prompt: IntArray) -> MedusaSession:
         """Load the heads and ask the target for the states they read.
 
         Raises
@@ -89,16 +96,12 @@ class Medusa:
         HeadsError, ValueError
             If the heads do not fit the target, or the tree fits neither heads nor context.
         """
-        if self._ready is None or self._ready[0] is not pair.target:
-            heads = load_heads(self.heads, pair, "medusa")
-            tree = self._tree_for(heads)
-            self._ready = (pair.target, heads, tree)
-        tree = self._ready[2]
+        heads = heads_for(pair, self.heads, "medusa")
+        tree = self._tree_for(heads)
         check_room(len(tree), tree.depth, target)
         check_trees(target)
-        capture_from(target, self._ready[1].config.layers)
-        self._target, self._vocab_size = target, int(pair.vocab_size)
-        self._state: torch.Tensor | None = None
+        capture_from(target, heads.config.layers)
+        return MedusaSession(self, heads, tree, target, int(pair.vocab_size))
 
     def _tree_for(self, heads: MedusaHeads) -> Topology:
         config = heads.config
@@ -112,16 +115,39 @@ class Medusa:
             )
         return self.tree
 
+    def settings(self) -> dict[str, Any]:
+        """Return what a trace says of this drafter."""
+        return _settings(self, self.tree or DEFAULT_TREE)
+
+
+def _settings(recipe: Medusa, tree: Topology) -> dict[str, Any]:
+    paths = [list(path) for path in tree.paths]
+    return {"name": recipe.name, "heads": name_of(recipe.heads), "tree": paths}
+
+
+class MedusaSession(DraftSession):
+    """One text; no cache of its own: the heads read the target's states."""
+
+    def __init__(
+        self, recipe: Medusa, heads: MedusaHeads, tree: Topology, target: Any, vocab_size: int
+    ) -> None:
+        self.recipe, self.heads, self.tree = recipe, heads, tree
+        self.target, self.vocab_size = target, vocab_size
+        self._state: torch.Tensor | None = None  # (hidden,) of the last token the target has read
+
+    @property
+    def gamma(self) -> int:
+        """How deep its tree is."""
+        return self.tree.depth
+
     def propose(self, context: Context, draws: Draws) -> Draft:
         """Combine the heads' most likely tokens; nothing in the first round, without a state."""
-        assert self._ready is not None, "propose() comes after begin()"
-        _, heads, tree = self._ready
-        tree = tree.cut(context.room)
+        tree = self.tree.cut(context.room)
         if self._state is None or len(tree) == 0:
-            return Draft.empty(self._vocab_size)
+            return Draft.empty(self.vocab_size)
         with torch.inference_mode():
-            states = heads(self._state)[: tree.depth]  # (depth, hidden)
-            logits = self._target.model.get_output_embeddings()(states)  # (depth, vocab)
+            states = self.heads(self._state)[: tree.depth]  # (depth, hidden)
+            logits = self.target.model.get_output_embeddings()(states)  # (depth, vocab)
         widest = max(path[-1] for path in tree.paths) + 1
         best = logits.float().topk(min(widest, logits.shape[-1]), dim=-1).indices.cpu().numpy()
         tokens: list[int] = []
@@ -136,17 +162,41 @@ class Medusa:
             place[node] = len(tokens)
             tokens.append(int(best[len(path) - 1, path[-1]]))
             parent.append(above)
-        return one_hot_draft(tokens, parent, self._vocab_size)
+        return one_hot_draft(tokens, parent, self.vocab_size)
 
     def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
         """Take the state of the last token that the target has read."""
-        features = self._target.features  # (kept, layers, hidden)
-        self._state = features[-1]
+        self._state = self.target.features[-1]  # of (kept, layers, hidden)
 
     def settings(self) -> dict[str, Any]:
-        """Return what a trace says of this drafter."""
-        tree = [list(path) for path in self._shape().paths]
-        return {"name": self.name, "heads": name_of(self.heads), "tree": tree}
+        """Return what a trace says of this drafter, with the tree that is used."""
+        return _settings(self.recipe, self.tree)
+
+
+_loaded: WeakKeyDictionary[Any, dict[Any, Any]] = WeakKeyDictionary()
+
+
+def heads_for(pair: ModelPair, heads: Any, kind: str) -> Any:
+    """Return heads that fit the pair's target, loaded once for each target in memory.
+
+    Raises
+    ------
+    HeadsError
+        If there are none that fit.
+    """
+    model = getattr(pair.target, "model", None)
+    if not isinstance(model, torch.nn.Module):
+        return load_heads(heads, pair, kind)  # says why not
+    key: Any = heads
+    if isinstance(heads, (str, os.PathLike)):
+        folder = Path(heads)
+        files = sorted(folder.iterdir()) if folder.is_dir() else []
+        # written anew, a folder is loaded anew
+        key = (str(folder.resolve()), *((f.name, f.stat().st_mtime_ns) for f in files))
+    known = _loaded.setdefault(model, {})
+    if (kind, key) not in known:
+        known[kind, key] = load_heads(heads, pair, kind)
+    return known[kind, key]
 
 
 def one_hot_draft(tokens: Sequence[int], parent: Sequence[int], vocab_size: int) -> Draft:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import KW_ONLY, asdict, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from specviz.core.contract import Context, Draft, IntArray, Target
+from specviz.core.contract import (
+    Context,
+    Draft,
+    DrafterTraits,
+    DraftSession,
+    IntArray,
+    ModelPair,
+    Target,
+)
 from specviz.core.draws import Draws
 from specviz.drafters.draft_model import checked_gamma
 
 
+@dataclass(frozen=True)
 class PromptLookup:
     """Propose the continuation of an earlier occurrence of the text's last few tokens.
 
@@ -38,36 +47,33 @@ class PromptLookup:
     array([7, 8, 9])
     """
 
-    name = "prompt_lookup"
-    cache_length = 0
+    name: ClassVar[str] = "prompt_lookup"
+    traits: ClassVar[DrafterTraits] = DrafterTraits()
 
-    def __init__(self, gamma: int = 8, *, max_ngram: int = 3, min_ngram: int = 1) -> None:
-        self._gamma = checked_gamma(gamma)
-        for name, value in (("max_ngram", max_ngram), ("min_ngram", min_ngram)):
+    gamma: int = 8
+    _: KW_ONLY
+    max_ngram: int = 3
+    min_ngram: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", checked_gamma(self.gamma))
+        for name in ("max_ngram", "min_ngram"):
+            value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
-        if min_ngram > max_ngram:
+        if self.min_ngram > self.max_ngram:
             raise ValueError(
-                f"min_ngram must not exceed max_ngram, got {min_ngram} and {max_ngram}"
+                f"min_ngram must not exceed max_ngram, got {self.min_ngram} and {self.max_ngram}"
             )
-        self.max_ngram, self.min_ngram = max_ngram, min_ngram
 
     @property
-    def gamma(self) -> int:
+    def depth(self) -> int:
         """How many tokens it proposes, where there is room and a match."""
-        return self._gamma
+        return self.gamma
 
-    def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
-        """Get ready for a new text."""
-        self._vocab_size: int = pair.vocab_size
-
-    def propose(self, context: Context, draws: Draws) -> Draft:
-        """Look the text's last tokens up in the text itself."""
-        found = self.continuation(context.tokens, min(self._gamma, context.room))
-        ends = np.flatnonzero(np.isin(found, list(context.stop_ids)))
-        if len(ends):
-            found = found[: ends[0] + 1]  # nothing can follow an end
-        return Draft.chain(found.tolist(), None, self._vocab_size)
+    def start(self, pair: ModelPair, target: Target, prompt: IntArray) -> PromptLookupSession:
+        """Return a session for one text."""
+        return PromptLookupSession(self, pair.vocab_size)
 
     def continuation(self, text: IntArray, length: int) -> IntArray:
         """Return up to ``length`` tokens that followed the longest suffix seen before."""
@@ -82,14 +88,31 @@ class PromptLookup:
                 return text[start : start + length]
         return text[:0]
 
-    def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
-        """Nothing to roll back: the text is its only memory."""
+    def settings(self) -> dict[str, Any]:
+        """Return what a trace says of this drafter."""
+        return {"name": self.name, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class PromptLookupSession(DraftSession):
+    """One text that is its own draft: there is nothing to roll back but the text itself."""
+
+    recipe: PromptLookup
+    vocab_size: int
+
+    @property
+    def gamma(self) -> int:
+        """How many tokens it proposes, where there is room and a match."""
+        return self.recipe.gamma
+
+    def propose(self, context: Context, draws: Draws) -> Draft:
+        """Look the text's last tokens up in the text itself."""
+        found = self.recipe.continuation(context.tokens, min(self.gamma, context.room))
+        ends = np.flatnonzero(np.isin(found, list(context.stop_ids)))
+        if len(ends):
+            found = found[: ends[0] + 1]  # nothing can follow an end
+        return Draft.chain(found.tolist(), None, self.vocab_size)
 
     def settings(self) -> dict[str, Any]:
         """Return what a trace says of this drafter."""
-        return {
-            "name": self.name,
-            "gamma": self._gamma,
-            "max_ngram": self.max_ngram,
-            "min_ngram": self.min_ngram,
-        }
+        return self.recipe.settings()

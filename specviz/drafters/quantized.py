@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
-from specviz.core.contract import IntArray, Target
-from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
+from specviz.core.contract import DrafterTraits, IntArray, ModelPair, Target
+from specviz.decoding.hf.target import open_session
+from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, DraftModelSession
 from specviz.models.model import Model
 from specviz.models.quantize import checked_bits, quantize
 
@@ -15,7 +17,8 @@ KINDS = ("draft", "target")
 _made: WeakKeyDictionary[Any, dict[int, Model]] = WeakKeyDictionary()
 
 
-class Quantized(DraftModel):
+@dataclass(frozen=True)
+class Quantized:
     """Draft with an int8 version of the pair's draft, or of the target itself.
 
     The target as its own draft agrees with itself nearly always, but a draft token costs about
@@ -47,19 +50,35 @@ class Quantized(DraftModel):
     {'name': 'quantized', 'gamma': 3, 'noise': 'draft', 'of': 'target', 'bits': 8}
     """
 
-    name = "quantized"
+    name: ClassVar[str] = "quantized"
 
-    def __init__(
-        self, gamma: int | AdaptiveGamma = 4, *, of: str = "draft", bits: int = 8,
-        noise: str = "draft",
-    ) -> None:  # fmt: skip
-        super().__init__(gamma, noise=noise)
-        if of not in KINDS:
-            raise ValueError(f"of must be 'draft' or 'target', got {of!r}")
-        self.of = of
-        self.bits = checked_bits(bits)
+    gamma: int | AdaptiveGamma = 4
+    _: KW_ONLY
+    of: str = "draft"
+    bits: int = 8
+    noise: str = "draft"
 
-    def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", self._as_draft_model(None).gamma)
+        if self.of not in KINDS:
+            raise ValueError(f"of must be 'draft' or 'target', got {self.of!r}")
+        object.__setattr__(self, "bits", checked_bits(self.bits))
+
+    def _as_draft_model(self, model: Any) -> DraftModel:
+        """Return the recipe that drafts with the copy."""
+        return DraftModel(self.gamma, model=model, noise=self.noise)
+
+    @property
+    def depth(self) -> int:
+        """How many tokens the first round proposes."""
+        return self._as_draft_model(None).depth
+
+    @property
+    def traits(self) -> DrafterTraits:
+        """Coupled to the target's draws if it shares their noise."""
+        return self._as_draft_model(None).traits
+
+    def start(self, pair: ModelPair, target: Target, prompt: IntArray) -> DraftModelSession:
         """Round the weights, unless that has been done, and open the copy with an empty cache.
 
         Raises
@@ -69,18 +88,18 @@ class Quantized(DraftModel):
         TypeError
             If the model is no Hugging Face model.
         """
-        original = getattr(pair, self.of)
+        original = pair.target if self.of == "target" else pair.draft
         if original is None:
             raise ValueError(
                 "the pair has no draft model to quantize: give it one (draft=…), or quantize the "
                 "target with Quantized(of='target')"
             )
-        self.model = _copy_of(original, self.bits)
-        super().begin(pair, target, prompt)
+        return DraftModelSession(self, open_session(_copy_of(original, self.bits), pair.vocab_size))
 
     def settings(self) -> dict[str, Any]:
         """Return what a trace says of this drafter."""
-        return {**super().settings(), "of": self.of, "bits": self.bits}
+        plain = self._as_draft_model(None).settings()
+        return {**plain, "name": self.name, "of": self.of, "bits": self.bits}
 
 
 def _copy_of(original: Any, bits: int) -> Model:

@@ -2,37 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from specviz.core.contract import Context, Draft, IntArray, Target
+from specviz.core.contract import (
+    Context,
+    Draft,
+    DrafterTraits,
+    DraftSession,
+    IntArray,
+    ModelPair,
+    Target,
+)
 from specviz.core.draws import Draws
 
 
+@dataclass(frozen=True)
 class TargetOnly:
     """Proposes nothing; what comes out is target-only decoding with the same trace.
 
     Examples
     --------
-    >>> TargetOnly().gamma
+    >>> TargetOnly().depth
     0
     """
 
-    name = "target_only"
-    gamma = 0
-    cache_length = 0
+    name: ClassVar[str] = "target_only"
+    traits: ClassVar[DrafterTraits] = DrafterTraits()
+    depth: ClassVar[int] = 0
 
-    def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
-        """Get ready for a new text."""
-        self._vocab_size: int = pair.vocab_size
-
-    def propose(self, context: Context, draws: Draws) -> Draft:
-        """Return an empty draft."""
-        return Draft.empty(self._vocab_size)
-
-    def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
-        """Nothing to roll back."""
+    def start(self, pair: ModelPair, target: Target, prompt: IntArray) -> TargetOnlySession:
+        """Return a session that never proposes."""
+        return TargetOnlySession(pair.vocab_size)
 
     def settings(self) -> dict[str, Any]:
         """Return what a trace says of this drafter."""
         return {"name": self.name, "gamma": 0}
+
+
+@dataclass(frozen=True)
+class TargetOnlySession(DraftSession):
+    """A text without a draft."""
+
+    vocab_size: int
+    gamma: ClassVar[int] = 0
+
+    def propose(self, context: Context, draws: Draws) -> Draft:
+        """Return an empty draft."""
+        return Draft.empty(self.vocab_size)
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a trace says of this drafter."""
+        return TargetOnly().settings()

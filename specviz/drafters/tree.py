@@ -1,16 +1,24 @@
-"""A draft model's distributions expanded to a tree: several candidates at each position.
-
-One target pass.
-"""
+"""A tree from a draft model: several candidates at each position, verified in one pass."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from specviz.core.contract import ROOT, Context, Draft, FloatArray, IntArray, Target
+from specviz.core.contract import (
+    ROOT,
+    Context,
+    Draft,
+    DrafterTraits,
+    DraftSession,
+    FloatArray,
+    IntArray,
+    ModelPair,
+    Target,
+)
 from specviz.core.draws import Draws, Purpose
 from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.cache import refuse
@@ -20,6 +28,7 @@ KINDS = ("without_replacement", "with_replacement", "top_k")
 MOST_NODES = 512
 
 
+@dataclass(frozen=True)
 class Tree:
     """Propose a tree: ``widths[d]`` candidates after every node of depth d.
 
@@ -48,33 +57,32 @@ class Tree:
     9
     """
 
-    name = "tree"
-    trees = True
+    name: ClassVar[str] = "tree"
+    traits: ClassVar[DrafterTraits] = DrafterTraits(trees=True)
 
-    def __init__(
-        self, widths: Sequence[int] = (3, 2, 1, 1), *, kind: str = "without_replacement",
-        model: Any = None,
-    ) -> None:  # fmt: skip
-        if not isinstance(widths, (list, tuple)) or not widths:
+    widths: Sequence[int] = (3, 2, 1, 1)
+    _: KW_ONLY
+    kind: str = "without_replacement"
+    model: Any = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.widths, (list, tuple)) or not self.widths:
             raise TypeError(
                 f"widths must be a list or tuple of whole numbers >= 1, such as (3, 2, 1), one for "
-                f"each level, got {widths!r}"
+                f"each level, got {self.widths!r}"
             )
-        for width in widths:
+        for width in self.widths:
             if isinstance(width, bool) or not isinstance(width, int) or width < 1:
                 raise ValueError(f"widths must be whole numbers >= 1, got {width!r}")
-        if kind not in KINDS:
+        if self.kind not in KINDS:
             known = ", ".join(repr(k) for k in KINDS)
-            raise ValueError(f"kind must be one of {known}, got {kind!r}")
-        self.widths = tuple(widths)
+            raise ValueError(f"kind must be one of {known}, got {self.kind!r}")
+        object.__setattr__(self, "widths", tuple(self.widths))
         if self.nodes > MOST_NODES:
             raise ValueError(
                 f"widths {self.widths} make a tree of {self.nodes} nodes; "
                 f"at most {MOST_NODES} are verified in one pass"
             )
-        self.kind = kind
-        self.model = model
-        self._session: Target | None = None
 
     @property
     def nodes(self) -> int:
@@ -82,16 +90,11 @@ class Tree:
         return int(np.cumprod(self.widths).sum())
 
     @property
-    def gamma(self) -> int:
-        """How deep the tree is."""
+    def depth(self) -> int:
+        """How many levels the tree has."""
         return len(self.widths)
 
-    @property
-    def cache_length(self) -> int:
-        """How many tokens the draft's cache holds."""
-        return 0 if self._session is None else self._session.length
-
-    def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
+    def start(self, pair: ModelPair, target: Target, prompt: IntArray) -> TreeSession:
         """Open the draft model with an empty cache.
 
         Raises
@@ -102,8 +105,8 @@ class Tree:
         model = self.model if self.model is not None else pair.draft
         if model is None:
             raise ValueError("the pair has no draft model to grow a tree with: give it draft=…")
-        self._session = open_session(model, pair.vocab_size)
-        for session in (target, self._session):
+        drafting = open_session(model, pair.vocab_size)
+        for session in (target, drafting):
             if hasattr(session, "kind"):
                 refuse(session.kind, trees=True)
             if session.context_length is not None and self.nodes >= session.context_length:
@@ -111,19 +114,40 @@ class Tree:
                     f"widths {self.widths} make a tree of {self.nodes} nodes, but the context "
                     f"is {session.context_length}"
                 )
-        self._session.begin()
+        return TreeSession(self, drafting)
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a trace says of this drafter."""
+        widths = list(self.widths)
+        return {"name": self.name, "gamma": self.depth, "widths": widths, "kind": self.kind}
+
+
+class TreeSession(DraftSession):
+    """One text: the draft model's cache holds the text only, never a proposal between rounds."""
+
+    def __init__(self, recipe: Tree, model: Target) -> None:
+        self.recipe, self.model = recipe, model
+        model.begin()
 
     @property
-    def _open(self) -> Target:
-        if self._session is None:
-            raise RuntimeError(f"{type(self).__name__} has not begun a text: call begin() first")
-        return self._session
+    def gamma(self) -> int:
+        """How deep the tree is."""
+        return self.recipe.depth
+
+    @property
+    def cache_length(self) -> int:
+        """How many tokens the draft's cache holds."""
+        return self.model.length
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a trace says of this drafter."""
+        return self.recipe.settings()
 
     def propose(self, context: Context, draws: Draws) -> Draft:
         """Grow the tree level by level."""
-        text, session = context.tokens, self._open
+        text, session = context.tokens, self.model
         vocab_size = session.vocab_size
-        depth = min(len(self.widths), context.room)
+        depth = min(self.gamma, context.room)
         if session.context_length is not None:
             depth = min(depth, session.context_length - len(text))
         tokens: list[int] = []
@@ -131,7 +155,7 @@ class Tree:
         used: list[FloatArray] = []
         rows: list[int] = []
         level = [ROOT]
-        for width in self.widths[: max(depth, 0)]:
+        for width in self.recipe.widths[: max(depth, 0)]:
             tree = _draft(tokens, parents, used, rows, vocab_size)
             position = len(text) + len(tree.path(level[0]))
             distributions_here = self._distributions(context, tree, level)
@@ -156,7 +180,7 @@ class Tree:
         self, context: Context, tree: Draft, level: list[int]
     ) -> list[tuple[FloatArray, FloatArray]]:
         """Return (logits, q) after each node of a level, from one pass of the draft model."""
-        text, session = context.tokens, self._open
+        text, session = context.tokens, self.model
         logits = session.verify(text[session.length :], tree)  # (1 + nodes, vocab)
         session.crop(len(text) - 1)  # so that the next pass has a pending token
         rows = [node + 1 for node in level]
@@ -168,31 +192,20 @@ class Tree:
         self, logits: FloatArray, q: FloatArray, width: int, draws: Draws, position: int, node: int
     ) -> Iterator[tuple[int, FloatArray | None]]:
         """Yield (token, distribution used) for each candidate; None for a deterministic choice."""
-        if self.kind == "top_k":
+        kind = self.recipe.kind
+        if kind == "top_k":
             best = np.argsort(-logits, kind="stable")[:width]
             yield from ((int(token), None) for token in best if logits[token] > -np.inf)
             return
         for i in range(width):
             token = draws.categorical(q, position, node + i, Purpose.DRAFT)
             yield token, q
-            if self.kind == "without_replacement":
+            if kind == "without_replacement":
                 left = q.copy()
                 left[token] = 0.0
                 if not left.sum() > 0:
                     return  # every token with mass is a candidate already
                 q = left / left.sum()
-
-    def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
-        """Nothing to roll back: the cache never holds a proposal between rounds."""
-
-    def settings(self) -> dict[str, Any]:
-        """Return what a trace says of this drafter."""
-        return {
-            "name": self.name,
-            "gamma": self.gamma,
-            "widths": list(self.widths),
-            "kind": self.kind,
-        }
 
 
 def _draft(

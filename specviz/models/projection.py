@@ -25,7 +25,7 @@ Rows = Sequence[tuple[Tensor, Tensor]]
 FORMAT = "specviz kv projection 1"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # tensors have no single truth value
 class Projection:
     """A fitted map from a draft's keys and values to a target's.
 

@@ -12,6 +12,7 @@ from specviz.core.tabular import TabularModel, TabularPair
 from specviz.core.trace.trace import Trace
 from specviz.drafters.draft_model import DraftModel
 from tests.api.pairs import VOCAB, equal_tables, tables, texts
+from tests.drafters.changed import Changed
 
 RULES = ["rejection", "match", "coupled"]
 
@@ -90,11 +91,11 @@ def test_an_end_token_within_an_accepted_run_ends_the_text_there(rule: str, gamm
 
 
 def test_an_end_token_that_a_drafter_goes_past_still_ends_the_text() -> None:
-    class Heedless(DraftModel):
-        def propose(self, context: Any, draws: Any) -> Any:
+    class Heedless(Changed, DraftModel):
+        def change(self, inner: Any, context: Any, draws: Any) -> Any:
             from dataclasses import replace
 
-            return super().propose(replace(context, stop_ids=frozenset()), draws)
+            return inner.propose(replace(context, stop_ids=frozenset()), draws)
 
     pair = counting()
     pair.target.eos_ids = frozenset({2})

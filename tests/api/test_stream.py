@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 
 import specviz as sv
 from tests.api.pairs import failing, tables, texts
+from tests.lossless.enumeration import random_pair
 
 SETTINGS: dict[str, Any] = {"gamma": 3, "seed": 5, "max_new_tokens": 30}
 
@@ -93,3 +95,46 @@ def test_two_streams_do_not_disturb_each_other() -> None:
         for running in both:
             next(running, None)
     assert all(a.same_as(b.trace) for a, b in zip(alone, both, strict=True))
+
+
+# One recipe, many texts ---------------------------------------------------------------------------
+
+RECIPES = [
+    sv.DraftModel(4),
+    sv.DraftModel(sv.AdaptiveGamma(start=2)),
+    sv.Tree((2, 1)),
+    sv.PromptLookup(3),
+    sv.Combined(sv.PromptLookup(2, min_ngram=2), sv.DraftModel(3)),
+]
+
+
+@pytest.mark.parametrize("drafter", RECIPES, ids=lambda drafter: drafter.name)
+def test_two_texts_that_share_a_drafter_and_take_turns_are_what_each_is_alone(drafter: Any) -> None:
+    pair = random_pair(6, order=2, seed=5)
+
+    def run(seed: int) -> Any:
+        return sv.stream(pair, [0, 1, 2, 0, 1], drafter=drafter, seed=seed, max_new_tokens=30)
+
+    alone = []
+    for seed in (1, 2):
+        one = run(seed)
+        list(one)
+        alone.append(one.trace.tokens.tolist())
+    first, second = run(1), run(2)
+    for _ in range(60):  # round by round, in turns
+        next(first, None)
+        next(second, None)
+    assert [first.trace.tokens.tolist(), second.trace.tokens.tolist()] == alone
+    assert first.trace.check().ok and second.trace.check().ok
+
+
+def test_recipes_are_frozen_compared_and_hashed() -> None:
+    for drafter in RECIPES:
+        with pytest.raises(AttributeError):
+            drafter.name = "other"
+        assert hash(drafter) == hash(copy.deepcopy(drafter)) and drafter == copy.deepcopy(drafter)
+    assert sv.DraftModel(3) != sv.DraftModel(4) and sv.EarlyExit(2) == sv.EarlyExit(2, gamma=4)
+    assert sv.Medusa(tree=(2, 1)) == sv.Medusa(tree=(2, 1)) and sv.Eagle(gamma=3) == sv.Eagle(
+        gamma=3
+    )
+    assert len({sv.Quantized(), sv.Quantized(bits=8), sv.KVProjection(), sv.TargetOnly()}) == 3

@@ -117,9 +117,9 @@ def continuations(
     texts = []
     for sequence in range(count):
         target = pair.target.session()
-        drafter.begin(pair, target, ids)
+        session = drafter.start(pair, target, ids)
         happened = rounds(
-            target, drafter, chosen, ids, sampling=sampling, draws=Sampler(seed, sequence),
+            target, session, chosen, ids, sampling=sampling, draws=Sampler(seed, sequence),
             stopping=Stopping(len(ids), length, pair.target.context_length),
         )  # fmt: skip
         text: list[int] = []

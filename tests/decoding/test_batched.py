@@ -15,10 +15,11 @@ from specviz.core.contract import Sampling
 from specviz.core.rules import RULES
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.decoding.hf.cache import UnsupportedModelError
-from specviz.decoding.replicas.batched import Batched, RowSession, copied
+from specviz.decoding.replicas.batched import Batched, RowSession
 from specviz.decoding.replicas.engine import END, Replicas, replicas
 from specviz.decoding.replicas.padded_batch import RaggedModel
 from tests.decoding import families
+from tests.drafters.changed import Changed
 
 PROMPT = [1, 2, 3]
 STOPS = frozenset({5, 17, 40})
@@ -227,13 +228,13 @@ def test_long_texts_are_batched_and_short_ones_that_meet_are_not(pair: sv.Pair) 
 
 
 def test_an_error_in_one_text_ends_them_all_and_leaves_nothing_behind(pair: sv.Pair) -> None:
-    class Breaks(sv.PromptLookup):
+    class Breaks(Changed, sv.PromptLookup):
         broken = True
 
-        def propose(self, context: Any, draws: Any) -> Any:
-            if self.broken and len(context.tokens) > 12:
+        def change(self, inner: Any, context: Any, draws: Any) -> Any:
+            if Breaks.broken and len(context.tokens) > 12:
                 raise RuntimeError("out of ideas")
-            return super().propose(context, draws)
+            return inner.propose(context, draws)
 
     drafter = Breaks(2)
     many = Replicas(pair, np.array(PROMPT), 20, drafter, RULES["rejection"], at_once=3)
@@ -241,18 +242,11 @@ def test_an_error_in_one_text_ends_them_all_and_leaves_nothing_behind(pair: sv.P
     with pytest.raises(RuntimeError, match="out of ideas"):
         many.draw(9, progress=False)
     assert threading.active_count() == before
-    drafter.broken = False
+    Breaks.broken = False
     right = replicas(
         pair, PROMPT, 9, length=20, drafter=sv.PromptLookup(2), rule=RULES["rejection"], at_once=1
     )  # fmt: skip
     assert np.array_equal(many.draw(9, progress=False), right)
-
-
-def test_copies_of_a_drafter_share_no_state() -> None:
-    one = sv.Combined(sv.PromptLookup(2), sv.DraftModel(3))
-    two: Any = copied(one)
-    assert two.settings() == one.settings()
-    assert all(a is not b for a, b in zip(one.drafters, two.drafters, strict=True))
 
 
 def test_what_cannot_be_batched_is_refused_or_decoded_one_by_one() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ import specviz as sv
 from specviz.core.contract import Sampling
 from specviz.core.trace.trace import Trace
 from specviz.decoding.hf.cache import UnsupportedModelError
-from specviz.drafters.draft_model import DraftModel
+from specviz.drafters.draft_model import DraftModel, DraftModelSession
 from tests.api.pairs import sharp
 from tests.decoding.families import CHAINS_ONLY, FAMILIES, llama, plain
 from tests.decoding.memo import continuations, joint_distribution, memoised, resampling, witness
@@ -75,13 +75,13 @@ def test_draft_equal_to_target_gives_gamma_plus_1_tokens_a_pass(family: str) -> 
     assert trace.round_table["emitted"].tolist() == [5] * 8
 
 
-class Mixed(DraftModel):
+class MixedSession(DraftModelSession):
     """gamma 0, 3, 0, 1, and again: rounds with no proposal in between."""
 
     schedule_of_rounds = (0, 3, 0, 1)
 
-    def begin(self, pair: Any, target: Any, prompt: Any) -> None:
-        super().begin(pair, target, prompt)
+    def __init__(self, recipe: Any, model: Any) -> None:
+        super().__init__(recipe, model)
         self._round = 0
         self._gamma = self.schedule_of_rounds[0]
 
@@ -91,22 +91,37 @@ class Mixed(DraftModel):
         self._gamma = self.schedule_of_rounds[self._round % 4]
 
 
-class Forgetful(Mixed):
+class ForgetfulSession(MixedSession):
     """Trims its own cache one token too far after every round: slower, yet right."""
 
     def commit(self, emitted: Any, path: Any) -> None:
         super().commit(emitted, path)
-        self._session.crop(max(0, self._session.length - 1))
+        self.model.crop(max(0, self.model.length - 1))
 
 
-class Skipping(Mixed):
+class SkippingSession(MixedSession):
     """Takes its last proposal for read after full acceptance, which it never was: wrong."""
 
     def commit(self, emitted: Any, path: Any) -> None:
         everything = len(path) == self._proposed > 0
         super().commit(emitted, path)
         if everything:
-            self._session.length += 1
+            self.model.length += 1  # type: ignore[misc]
+
+
+class Mixed(DraftModel):
+    session: ClassVar[type[MixedSession]] = MixedSession
+
+    def start(self, pair: Any, target: Any, prompt: Any) -> MixedSession:
+        return self.session(self, super().start(pair, target, prompt).model)
+
+
+class Forgetful(Mixed):
+    session = ForgetfulSession
+
+
+class Skipping(Mixed):
+    session = SkippingSession
 
 
 @pytest.mark.parametrize(("family", "length"), [("llama", 400), ("mistral", 80), ("gemma2", 80)])

@@ -19,6 +19,7 @@ from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
 from specviz.drafters.target_only import TargetOnly
 from specviz.lossless import target_distribution
 from tests.core.golden import GOLDEN
+from tests.drafters.changed import Changed
 from tests.lossless.chisquare import p_value
 from tests.lossless.enumeration import random_pair
 
@@ -35,10 +36,10 @@ def decode(
 ) -> list[Happened]:
     prompt = np.array([0])
     target = target or pair.target.session()
-    drafter.begin(pair, target, prompt)
+    session = drafter.start(pair, target, prompt)
     return list(
         rounds(
-            target, drafter, RULES[rule], prompt, sampling=sampling or Sampling(),
+            target, session, RULES[rule], prompt, sampling=sampling or Sampling(),
             draws=draws or Sampler(0), stopping=Stopping(1, length, None, pair.stop_ids),
         )
     )  # fmt: skip
@@ -71,8 +72,8 @@ def test_the_worked_example_emits_two_tokens() -> None:
         }
     )  # fmt: skip
     prompt = np.array([3])
-    target, drafter = pair.target.session(), DraftModel(2)
-    drafter.begin(pair, target, prompt)
+    target = pair.target.session()
+    drafter = DraftModel(2).start(pair, target, prompt)
     first = next(
         rounds(
             target, drafter, RULES["rejection"], prompt, sampling=Sampling(), draws=draws,
@@ -135,9 +136,9 @@ def test_each_row_is_penalised_by_its_own_ancestors() -> None:
 
 
 def test_a_drafter_that_proposes_what_its_distribution_excludes_is_stopped() -> None:
-    class Liar(DraftModel):
-        def propose(self, context: Context, draws: Any) -> Draft:
-            honest = super().propose(context, draws)
+    class Liar(Changed, DraftModel):
+        def change(self, inner: Any, context: Context, draws: Any) -> Draft:
+            honest = inner.propose(context, draws)
             q = honest.q.copy()
             q[0, honest.tokens[0]] = 0.0
             return replace(honest, q=q, _children={})

@@ -15,15 +15,16 @@ import numpy as np
 from specviz.core.contract import ROOT, Context, Draft
 from specviz.core.draws import Draws
 from specviz.drafters.tree import Tree
+from tests.drafters.changed import Changed
 
 Distribution = list[Fraction]
 
 
-class Deduplicated(Tree):
+class Deduplicated(Changed, Tree):
     """Wrong with replacement: a sibling drawn twice is tried once."""
 
-    def propose(self, context: Context, draws: Draws) -> Draft:
-        full = super().propose(context, draws)
+    def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
+        full = inner.propose(context, draws)
         seen: set[tuple[int, int]] = set()
         kept = []
         for node, (token, parent) in enumerate(zip(full.tokens, full.parent, strict=True)):
@@ -33,14 +34,14 @@ class Deduplicated(Tree):
         return subset(full, kept)
 
 
-class Sorted(Tree):
+class Sorted(Changed, Tree):
     """Siblings are tried in the order of the draft's confidence, not in the order drawn.
 
     Wrong for nodes that were drawn; right for nodes that were chosen.
     """
 
-    def propose(self, context: Context, draws: Draws) -> Draft:
-        full = super().propose(context, draws)
+    def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
+        full = inner.propose(context, draws)
         base = {
             p: full.distribution(full.children(p)[0], full.q.shape[1]) for p in set(full.parent)
         }
@@ -58,11 +59,11 @@ class Sorted(Tree):
         return subset(full, order)
 
 
-class Unrenormalised(Tree):
+class Unrenormalised(Changed, Tree):
     """Wrong without replacement: a later sibling's q has lost its elders' tokens, but not grown."""
 
-    def propose(self, context: Context, draws: Draws) -> Draft:
-        full = super().propose(context, draws)
+    def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
+        full = inner.propose(context, draws)
         q = full.q.copy()
         for parent in {int(p) for p in full.parent}:
             siblings = full.children(parent)
@@ -74,7 +75,7 @@ class Unrenormalised(Tree):
         return Draft(full.tokens, full.parent, q, full.q_row)
 
 
-class Pruned(Tree):
+class Pruned(Changed, Tree):
     """Nodes to which the draft gives less than ``floor`` are dropped, with all below them.
 
     Wrong for nodes that were drawn; right for nodes that were chosen.
@@ -82,11 +83,11 @@ class Pruned(Tree):
 
     def __init__(self, widths: Sequence[int], *, floor: float, **options: Any) -> None:
         super().__init__(widths, **options)
-        self.floor = floor
+        object.__setattr__(self, "floor", floor)
 
-    def propose(self, context: Context, draws: Draws) -> Draft:
-        full = super().propose(context, draws)
-        model = self._open.model
+    def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
+        full = inner.propose(context, draws)
+        model = inner.model.model
         kept: list[int] = []
         for node in range(len(full)):
             above = full.tokens[full.path(node)[:-1]]
@@ -97,12 +98,12 @@ class Pruned(Tree):
         return subset(full, kept)
 
 
-class SoftTopK(Tree):
+class SoftTopK(Changed, Tree):
     """Wrong: the most likely tokens are chosen, but q is reported as if they had been drawn."""
 
-    def propose(self, context: Context, draws: Draws) -> Draft:
-        full = super().propose(context, draws)
-        model, told = self._open.model, []
+    def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
+        full = inner.propose(context, draws)
+        model, told = inner.model.model, []
         for node in range(len(full)):
             above = full.tokens[full.path(node)[:-1]]
             told.append(model.distribution([*context.tokens.tolist(), *above.tolist()]))

@@ -20,10 +20,10 @@ from tests.lossless.planted import SoftGreedyDraft
 PROMPT = np.array([0, 1])
 
 
-def begun(drafter: DraftModel, pair: TabularPair | None = None) -> DraftModel:
+def begun(drafter: Any, pair: TabularPair | None = None) -> Any:
+    """A session of the drafter on the prompt."""
     pair = pair or tables()
-    drafter.begin(pair, pair.target.session(), PROMPT)
-    return drafter
+    return drafter.start(pair, pair.target.session(), PROMPT)
 
 
 def context(room: int = 9, text: Any = PROMPT, **options: Any) -> Context:
@@ -47,8 +47,8 @@ def test_q_is_the_distribution_each_token_was_drawn_from(sampling: Sampling) -> 
     def drawn(drafter: DraftModel) -> tuple[list[int], Any]:
         tokens = []
         for sequence in range(1500):
-            begun(drafter, pair)
-            draft = drafter.propose(context(sampling=sampling), Sampler(1, sequence))
+            session = begun(drafter, pair)
+            draft = session.propose(context(sampling=sampling), Sampler(1, sequence))
             tokens.append(int(draft.tokens[0]))
         return tokens, dict(enumerate(draft.q[0].tolist()))
 
@@ -143,9 +143,8 @@ def test_another_model_can_stand_in_for_the_pairs() -> None:
 # -- its cache ------------------------------------------------------------------------------------
 
 
-def fed(drafter: DraftModel) -> list[int]:
-    session: Any = drafter._session
-    return list(session._cache)
+def fed(session: Any) -> list[int]:
+    return list(session.model._cache)
 
 
 def test_after_a_rejection_it_forgets_what_was_not_accepted() -> None:
@@ -177,12 +176,14 @@ def test_a_round_without_proposals_leaves_it_behind_and_it_catches_up() -> None:
 
 
 def test_a_new_text_starts_from_nothing() -> None:
-    drafter = begun(DraftModel(AdaptiveGamma(start=3)))
-    drafter.propose(context(), Sampler(0))
-    drafter.commit(np.array([7]), [])
-    assert drafter.gamma == 2 and drafter.cache_length > 0
-    begun(drafter)
-    assert drafter.gamma == 3 and drafter.cache_length == 0
+    recipe = DraftModel(AdaptiveGamma(start=3))
+    session = begun(recipe)
+    session.propose(context(), Sampler(0))
+    session.commit(np.array([7]), [])
+    assert session.gamma == 2 and session.cache_length > 0
+    other = begun(recipe)
+    assert other.gamma == 3 and other.cache_length == 0
+    assert session.gamma == 2, "sessions share nothing"
 
 
 # -- gammas ---------------------------------------------------------------------------------------
@@ -210,8 +211,7 @@ def test_adaptive_gamma_follows_the_record() -> None:
 
 
 def test_target_only_proposes_nothing() -> None:
-    drafter = TargetOnly()
-    drafter.begin(tables(), tables().target.session(), PROMPT)
+    drafter = begun(TargetOnly())
     draft = drafter.propose(context(), Sampler(0))
     assert isinstance(draft, Draft) and len(draft) == 0
     assert drafter.gamma == drafter.cache_length == 0

@@ -19,6 +19,7 @@ from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.target import HFTarget
 from specviz.drafters.eagle import DynamicTree, Eagle
 from specviz.models.heads import EagleCache, HeadsError
+from tests.drafters.changed import Changed
 from tests.drafters.small import plain_distribution
 from tests.drafters.with_heads import PROMPT, eagle_for, few_token_pair, medusa_for, tiny_pair
 
@@ -67,21 +68,20 @@ def test_the_head_keeps_up_while_another_drafter_proposes() -> None:
     assert {len(round.nodes) for round in trace.rounds} >= {2, 3}
 
 
-def begun(pair: Any, drafter: Eagle, text: list[int]) -> HFTarget:
-    """A target that has read all of ``text`` but its last token, and a drafter that knows it."""
+def begun(pair: Any, drafter: Eagle, text: list[int]) -> Any:
+    """A session whose target has read all of ``text`` but its last token."""
     target = HFTarget(pair.target)
-    drafter.begin(pair, target, np.array(text[:-1]))
+    session = drafter.start(pair, target, np.array(text[:-1]))
     target.verify(np.array(text[:-1]), Draft.empty(pair.vocab_size))
     target.keep([])
-    drafter.commit(np.array(text[-1:]), [])
-    return target
+    session.commit(np.array(text[-1:]), [])
+    return session
 
 
 @pytest.mark.parametrize("shape", [SHAPES[1], SHAPES[2], SHAPES[4]])
 def test_a_node_of_the_tree_is_as_if_its_path_were_alone(shape: dict[str, Any]) -> None:
     pair, text = tiny_pair(), [*PROMPT, 9, 2]
-    drafter = Eagle(eagle_for(pair, loud=2.0), **shape)
-    begun(pair, drafter, text)
+    drafter = begun(pair, Eagle(eagle_for(pair, loud=2.0), **shape), text)
     seen: dict[tuple[int, ...], np.ndarray] = {}
     import specviz.drafters.eagle as module
 
@@ -100,9 +100,9 @@ def test_a_node_of_the_tree_is_as_if_its_path_were_alone(shape: dict[str, Any]) 
         assert np.abs(alone(pair, drafter, text, path) - row).max() <= 1e-4
 
 
-def alone(pair: Any, drafter: Eagle, text: list[int], path: tuple[int, ...]) -> np.ndarray:
+def alone(pair: Any, session: Any, text: list[int], path: tuple[int, ...]) -> np.ndarray:
     """The head's logits after text and path: one position at a time, with a cache of its own."""
-    model, head = pair.target.model, drafter._ready[1]  # type: ignore[index]
+    model, head = pair.target.model, session.head
     ids = torch.tensor([text[:-1]])
     with torch.inference_mode():
         states = model(ids, output_hidden_states=True).hidden_states
@@ -123,8 +123,8 @@ def test_the_window_limits_what_the_head_looks_back_on() -> None:
 
     def distribution(tokens: list[int], window: int) -> np.ndarray:
         drafter = Eagle(eagle_for(pair, features=False, window=window), gamma=1)
-        begun(pair, drafter, tokens)
-        return drafter.propose(Context(np.array(tokens), 3, Sampling()), Sampler(0)).q[0]
+        session = begun(pair, drafter, tokens)
+        return session.propose(Context(np.array(tokens), 3, Sampling()), Sampler(0)).q[0]
 
     changed = [95 - text[0], 95 - text[1], *text[2:]]
     assert np.abs(distribution(text, 10) - distribution(changed, 10)).max() < 1e-6
@@ -134,8 +134,8 @@ def test_the_window_limits_what_the_head_looks_back_on() -> None:
 def test_sampled_siblings_carry_the_distribution_that_was_used() -> None:
     pair, text = tiny_pair(), [*PROMPT, 9]
     drafter = Eagle(eagle_for(pair), tree=(3, 2), choose="sampled")
-    begun(pair, drafter, text)
-    draft = drafter.propose(Context(np.array(text), 9, Sampling()), Sampler(0))
+    session = begun(pair, drafter, text)
+    draft = session.propose(Context(np.array(text), 9, Sampling()), Sampler(0))
     assert (draft.q_row >= 0).all() and np.allclose(draft.q.sum(axis=1), 1)
     for parent in {-1, *draft.parent.tolist()}:
         children = draft.children(parent)
@@ -148,12 +148,12 @@ def test_chain_and_greedy_distributions() -> None:
     pair, text = tiny_pair(), [*PROMPT, 9]
     for sampling, one_hot in [(Sampling(), False), (Sampling(temperature=0), True)]:
         drafter = Eagle(eagle_for(pair), gamma=3)
-        begun(pair, drafter, text)
-        draft = drafter.propose(Context(np.array(text), 9, sampling), Sampler(0))
+        session = begun(pair, drafter, text)
+        draft = session.propose(Context(np.array(text), 9, sampling), Sampler(0))
         assert draft.is_chain and len(draft) == 3
         assert (draft.q_row == -1).all() == one_hot
-    begun(pair, drafter, text)
-    assert len(drafter.propose(Context(np.array(text), 0, Sampling()), Sampler(0))) == 0
+    session = begun(pair, drafter, text)
+    assert len(session.propose(Context(np.array(text), 0, Sampling()), Sampler(0))) == 0
 
 
 def test_a_dynamic_tree_keeps_the_most_confident_nodes() -> None:
@@ -163,15 +163,15 @@ def test_a_dynamic_tree_keeps_the_most_confident_nodes() -> None:
         drafter = Eagle(
             eagle_for(pair, loud=2.0), tree=DynamicTree(depth=2, width=2, branch=3, nodes=nodes)
         )
-        begun(pair, drafter, text)
-        draft = drafter.propose(Context(np.array(text), 9, Sampling()), Sampler(0))
+        session = begun(pair, drafter, text)
+        draft = session.propose(Context(np.array(text), 9, Sampling()), Sampler(0))
         assert len(draft) == nodes and (draft.q_row == -1).all()
         value.append({})
         for node in range(len(draft)):
             path = tuple(draft.tokens[draft.path(node)].tolist())
             worth = 1.0
             for depth in range(len(path)):
-                row = alone(pair, drafter, text, path[:depth])
+                row = alone(pair, session, text, path[:depth])
                 worth *= distributions(row[None], Sampling())[0][path[depth]]
             value[-1][path] = worth
     more, fewer = value
@@ -204,25 +204,25 @@ class MemoTarget:
         return self._known[text]
 
 
-class RawQ(Eagle):
+class RawQ(Changed, Eagle):
     """Planted: later siblings report q from before it was renormalised without their elders."""
 
-    def propose(self, context: Context, draws: Any) -> Draft:
-        draft = super().propose(context, draws)
+    def change(self, inner: Any, context: Context, draws: Any) -> Draft:
+        draft = inner.propose(context, draws)
         for parent in {-1, *draft.parent.tolist()}:
             for child in draft.children(parent)[1:]:
                 draft.q_row[child] = draft.q_row[draft.children(parent)[0]]
         return draft
 
 
-class ReRanked(Eagle):
+class ReRanked(Changed, Eagle):
     """Planted: sampled siblings are put in the order of their probability.
 
     Each with its distribution.
     """
 
-    def propose(self, context: Context, draws: Any) -> Draft:
-        draft = super().propose(context, draws)
+    def change(self, inner: Any, context: Context, draws: Any) -> Draft:
+        draft = inner.propose(context, draws)
         if len(draft) != 2:
             return draft
         first = draft.q[draft.q_row[0]]
@@ -241,14 +241,15 @@ def pairs_of_tokens(drafter: Eagle, pair: Any, text: list[int], n: int) -> Count
     """
     target, found = MemoTarget(pair), Counter[tuple[int, int]]()
     rule, vocab_size = RULES["rejection"], pair.vocab_size
-    drafter.begin(pair, target, np.array(text))  # type: ignore[arg-type]
+    session: Any = drafter.start(pair, target, np.array(text))  # type: ignore[arg-type]
     rows = [target.seen(tuple(text[: i + 1]))[1] for i in range(len(text) - 1)]
     features, known = torch.stack(rows), {}
     draws = Sampler(11)
     for index in range(n):
         draws.begin_round(index)
-        drafter._cache, drafter._unread, drafter._read = EagleCache(), [features], 0
-        draft = drafter.propose(Context(np.array(text), 9, Sampling()), draws)
+        own = getattr(session, "inner", session)  # a fault wraps the session
+        own._cache, own._unread, own._read = EagleCache(), [features], 0
+        draft = session.propose(Context(np.array(text), 9, Sampling()), draws)
         p = np.zeros((1 + len(draft), vocab_size))
         for node in range(-1, len(draft)):
             path = tuple(draft.tokens[draft.path(node)].tolist())
@@ -284,9 +285,11 @@ def test_a_sampled_tree_has_the_targets_distribution_and_planted_faults_do_not()
     p = distributions(
         MemoTarget(pair).model(torch.tensor([text])).logits[0, -1:].detach().numpy(), Sampling()
     )[0]
-    begun_distribution = Eagle(head, gamma=1)
-    begun(pair, begun_distribution, text)
-    q = begun_distribution.propose(Context(np.array(text), 9, Sampling()), Sampler(0)).q[0]
+    q = (
+        begun(pair, Eagle(head, gamma=1), text)
+        .propose(Context(np.array(text), 9, Sampling()), Sampler(0))
+        .q[0]
+    )
     assert 0.5 * np.abs(p - q).sum() >= 0.1  # or nothing would be rejected
 
     drafter = Eagle(head, tree=(2, 2), choose="sampled")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import specviz as sv
-from specviz.core.contract import Context, Draft, IntArray, Sampling
+from specviz.core.contract import Context, Draft, Sampling
 from specviz.core.draws import Draws, Sampler
 from specviz.core.rules import RULES
 from specviz.decoding.distributions import distributions
@@ -22,6 +22,7 @@ from specviz.drafters.early_exit import EarlyExit
 from specviz.lossless import enumerate_distribution, total_variation
 from tests.decoding import families as f
 from tests.decoding.halves import counted
+from tests.drafters.changed import Changed
 from tests.drafters.small import plain_distribution, small_llama
 from tests.lossless.chisquare import p_value, power
 
@@ -172,13 +173,12 @@ PROMPT = np.array([0, 1, 2, 1])
 LENGTH = 2
 
 
-class OtherExit(EarlyExit):
+class OtherExit(Changed, EarlyExit):
     """Draws from one exit, but reports the distribution of another as q."""
 
-    def propose(self, context: Context, draws: Draws) -> Draft:
-        right = super().propose(context, draws)
-        assert self._target is not None
-        session, text, told = HFTarget(self._model), context.tokens, []
+    def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
+        right = inner.propose(context, draws)
+        session, text, told = HFTarget(tiny().target), context.tokens, []
         for node in range(len(right)):
             ids = np.append(text, right.tokens[:node])
             told.append(
@@ -187,10 +187,6 @@ class OtherExit(EarlyExit):
         if not told:
             return right
         return Draft.chain(right.tokens.tolist(), np.stack(told), right.q.shape[1])
-
-    def begin(self, pair: Any, target: Any, prompt: IntArray) -> None:
-        super().begin(pair, target, prompt)
-        self._model = pair.target
 
 
 @functools.cache
@@ -227,9 +223,9 @@ def sampled(drafter: EarlyExit, n: int) -> Iterator[tuple[int, ...]]:
     target = HFTarget(tiny().target)
     for sequence in range(n):
         target.begin()
-        drafter.begin(tiny(), target, PROMPT)
+        session = drafter.start(tiny(), target, PROMPT)
         happened = rounds(
-            target, drafter, RULES["rejection"], PROMPT, sampling=Sampling(),
+            target, session, RULES["rejection"], PROMPT, sampling=Sampling(),
             draws=Sampler(7, sequence), stopping=Stopping(len(PROMPT), LENGTH, None),
         )  # fmt: skip
         yield tuple(int(token) for round_ in happened for token in round_.emitted)
@@ -273,9 +269,3 @@ def test_models_without_layers_or_of_another_build() -> None:
     gpt2 = sv.Pair(f.FAMILIES["gpt2"]()[0])
     with pytest.raises(ValueError, match="model type 'gpt2' cannot draft by early exit"):
         run(gpt2, drafter=EarlyExit(1))
-
-
-def test_proposing_before_a_text_has_begun() -> None:
-    context = Context(np.array([1]), 3, Sampling())
-    with pytest.raises(RuntimeError, match="call begin"):
-        EarlyExit(1).propose(context, Sampler(0))

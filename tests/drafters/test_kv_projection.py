@@ -25,7 +25,7 @@ from specviz.decoding.hf.cache import held, read_rows
 from specviz.decoding.hf.target import HFTarget
 from specviz.decoding.loop import rounds
 from specviz.decoding.stopping import Stopping
-from specviz.drafters.kv_projection import KVProjection, fit_projection
+from specviz.drafters.kv_projection import KVProjection, KVProjectionSession, fit_projection
 from specviz.lossless import enumerate_distribution, total_variation
 from specviz.models.projection import Projection, flatten, shape_of
 from tests.drafters.small import plain_distribution, small_llama, with_noise
@@ -60,11 +60,17 @@ def warned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arguments, "_WARNED", {"kv_projection"})
 
 
+class UnprojectedSession(KVProjectionSession):
+    def _project(self, end: int) -> None:
+        pass
+
+
 class Unprojected(KVProjection):
     """The twin: the same drafter, but the target keeps its own keys and values."""
 
-    def _project(self, end: int) -> None:
-        pass
+    def start(self, pair: Any, target: Any, prompt: Any) -> UnprojectedSession:
+        own = super().start(pair, target, prompt)
+        return UnprojectedSession(self, own.model, own.target, own.projection)
 
 
 def identity(pair: sv.Pair) -> Projection:
@@ -103,9 +109,9 @@ def sampled(drafter: KVProjection, n: int) -> Iterator[tuple[int, ...]]:
     target = HFTarget(tiny().target)
     for sequence in range(n):
         target.begin()
-        drafter.begin(tiny(), target, PROMPT)
+        session = drafter.start(tiny(), target, PROMPT)
         happened = rounds(
-            target, drafter, RULES["rejection"], PROMPT, sampling=Sampling(),
+            target, session, RULES["rejection"], PROMPT, sampling=Sampling(),
             draws=Sampler(11, sequence), stopping=Stopping(len(PROMPT), LENGTH, None),
         )  # fmt: skip
         yield tuple(int(token) for round_ in happened for token in round_.emitted)
@@ -166,13 +172,13 @@ def test_the_target_never_reads_the_prompt() -> None:
 def test_the_cache_holds_the_projection_after_each_round() -> None:
     pair, drafter = tiny(), KVProjection(2, projection=fitted())
     target = HFTarget(pair.target)
-    drafter.begin(pair, target, PROMPT)
+    drafting = drafter.start(pair, target, PROMPT)
     happened = rounds(
-        target, drafter, RULES["rejection"], PROMPT, sampling=Sampling(),
+        target, drafting, RULES["rejection"], PROMPT, sampling=Sampling(),
         draws=Sampler(0), stopping=Stopping(len(PROMPT), 12, None),
     )  # fmt: skip
     for _ in happened:
-        session = drafter._session
+        session = drafting.model
         assert isinstance(session, HFTarget)
         end = min(session.length, target.length)
         assert end >= target.length - 1, "at most the last accepted token has not been drafted from"
@@ -205,10 +211,10 @@ def test_fitting_to_texts_given() -> None:
 def test_without_a_map_one_is_fitted_once() -> None:
     target = small_llama(3, layers=2, seed=8)
     pair = sv.Pair(target, with_noise(target, 0.4))
-    first, second = KVProjection(1), KVProjection(2)
-    run(pair, drafter=first, max_new_tokens=3)
-    run(pair, drafter=second, max_new_tokens=3)
-    assert first.projection is not None and first.projection is second.projection
+    first, second = (
+        KVProjection(gamma).start(pair, HFTarget(pair.target), PROMPT) for gamma in (1, 2)
+    )
+    assert first.projection is second.projection
 
 
 # Refused ----------------------------------------------------------------------------------------

@@ -53,8 +53,7 @@ def test_nothing_is_proposed_before_there_is_a_state() -> None:
 def test_every_node_is_what_its_head_ranks() -> None:
     pair = tiny_pair()
     heads, target = medusa_for(pair), HFTarget(pair.target)
-    drafter = Medusa(heads, tree=(3, 2))
-    drafter.begin(pair, target, np.array(PROMPT))
+    drafter = Medusa(heads, tree=(3, 2)).start(pair, target, np.array(PROMPT))
     text = np.array([*PROMPT, 9])
     target.verify(text[:-1], drafter.propose(Context(text[:-1], 5, Sampling()), Sampler(0)))
     target.keep([])
@@ -84,8 +83,9 @@ def test_typical_acceptance_runs_and_is_lossy(monkeypatch: pytest.MonkeyPatch) -
 def test_the_default_tree_follows_the_measured_accuracy() -> None:
     pair = tiny_pair()
     ranks = tuple((0.7, 0.1, 0.05) for _ in range(4))
-    drafter = Medusa(medusa_for(pair, ranks=ranks))
-    drafter.begin(pair, HFTarget(pair.target), np.array(PROMPT))
+    drafter = Medusa(medusa_for(pair, ranks=ranks)).start(
+        pair, HFTarget(pair.target), np.array(PROMPT)
+    )
     assert drafter.settings()["tree"] == [list(path) for path in best_tree(ranks, 24).paths]
     assert best_tree(ranks, 4).paths == ((0,), (0, 0), (0, 0, 0), (0, 0, 0, 0))
 

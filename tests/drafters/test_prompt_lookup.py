@@ -16,6 +16,7 @@ from specviz.core.draws import Draws, Sampler
 from specviz.core.rules import RULES, Decision, residual
 from specviz.drafters.prompt_lookup import PromptLookup
 from tests.decoding import families as f
+from tests.drafters.changed import Changed
 from tests.lossless.enumeration import EXACT, distance, one_round, pair_of, random_pair
 
 GREEDY = Sampling(temperature=0)
@@ -74,9 +75,10 @@ def test_against_looking_everywhere(text: list[int], length: int, ngrams: tuple[
 
 def propose(text: list[int], room: int = 9, stop: tuple[int, ...] = (), **options: Any) -> Draft:
     drafter = PromptLookup(**options)
-    drafter.begin(pair_of(np.full(10, 0.1), np.full(10, 0.1)), None, np.array(text))  # type: ignore[arg-type]
+    pair: Any = pair_of(np.full(10, 0.1), np.full(10, 0.1))
+    session = drafter.start(pair, pair.target.session(), np.array(text))
     context = Context(np.array(text), room, Sampling(), frozenset(stop))
-    return drafter.propose(context, Sampler(0))
+    return session.propose(context, Sampler(0))
 
 
 def test_proposals_are_one_hot_and_fit_the_room() -> None:
@@ -111,18 +113,18 @@ def test_the_distribution_is_the_targets(rule: str, gamma: int) -> None:
     assert distance(pair, drafter, rule, prompt=PROMPT, length=4, sampling=sampling) <= EXACT
 
 
-class SoftLookup(PromptLookup):
+class SoftLookup(Changed, PromptLookup):
     """Chooses like the shipped one, but reports the draft model's soft distribution as q."""
 
-    def begin(self, pair: Any, target: Any, prompt: Any) -> None:
-        super().begin(pair, target, prompt)
-        self.model = pair.draft
+    def start(self, pair: Any, target: Any, prompt: Any) -> Any:
+        object.__setattr__(self, "draft", pair.draft)
+        return super().start(pair, target, prompt)
 
-    def propose(self, context: Context, draws: Draws) -> Draft:
-        right = super().propose(context, draws)
+    def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
+        right = inner.propose(context, draws)
         text = context.tokens.tolist()
         told = [
-            self.model.distribution(text + right.tokens[:i].tolist()) for i in range(len(right))
+            self.draft.distribution(text + right.tokens[:i].tolist()) for i in range(len(right))
         ]
         return Draft.chain(right.tokens.tolist(), np.stack(told) if told else None, 3)
 

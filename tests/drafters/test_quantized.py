@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import specviz as sv
+from specviz.decoding.hf.target import open_session
 from specviz.drafters.comparison import beside
 from specviz.drafters.quantized import Quantized
 from specviz.lossless import enumerate_distribution, total_variation
@@ -58,14 +59,14 @@ def test_the_copy_is_made_once_and_the_pair_keeps_its_models(
     pair: sv.Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target, draft = pair.target.model, pair.draft.model
-    first, second = Quantized(of="target"), Quantized(gamma=2, of="target")
-    run(pair, drafter=first, max_new_tokens=5)
-    run(pair, drafter=second, max_new_tokens=5)
-    assert first.model is second.model and first.model.model is not target
+    recipes = Quantized(of="target"), Quantized(gamma=2, of="target"), Quantized(of="draft")
+    prompt = np.array([1, 2])
+    first, second, other = (
+        recipe.start(pair, open_session(pair.target), prompt).model for recipe in recipes
+    )
+    assert first.model is second.model and first.model is not target
     assert pair.target.model is target and pair.draft.model is draft
-    other = Quantized(of="draft")
-    run(pair, drafter=other, max_new_tokens=5)
-    assert other.model.name == "draft int8"
+    assert other.model is not draft
 
 
 def test_beside_the_float_models(pair: sv.Pair) -> None:

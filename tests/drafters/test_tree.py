@@ -216,9 +216,9 @@ def propose(
     drafter: Tree, pair: Any, text: list[int], room: int = 9, stop: tuple[int, ...] = (),
     seed: int = 0, sampling: Sampling | None = None,
 ) -> Draft:  # fmt: skip
-    drafter.begin(pair, pair.target.session(), np.array(text))
+    session = drafter.start(pair, pair.target.session(), np.array(text))
     context = Context(np.array(text), room, sampling or Sampling(), frozenset(stop))
-    return drafter.propose(context, Sampler(seed))
+    return session.propose(context, Sampler(seed))
 
 
 @every_kind

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 import specviz as sv
-from specviz.core.contract import Context, Sampling
-from specviz.core.draws import Sampler
 from specviz.core.tabular import TabularPair
 from specviz.decoding.hf.cache import UnsupportedModelError
 from specviz.drafters.tree import KINDS, Tree
@@ -102,5 +99,3 @@ def test_other_bad_arguments() -> None:
     for verify in ("block", "coupled"):
         with pytest.raises(ValueError, match=r"judges chains only|needs a draft that races"):
             sv.generate(pair, [0], drafter=Tree((2,)), verify=verify)
-    with pytest.raises(RuntimeError, match="call begin"):
-        Tree((2,)).propose(Context(np.array([0]), 3, Sampling()), Sampler(0))

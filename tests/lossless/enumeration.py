@@ -85,11 +85,11 @@ def one_round(
 
     def program(draws: Branching) -> tuple[int, ...]:
         target = pair.target.session()
-        drafter.begin(pair, target, text)
+        session = drafter.start(pair, target, text)
         stopping = Stopping(len(text), 100, None)
         ids = np.array(text, dtype=np.int64)
         happened = rounds(
-            target, drafter, rule, ids,
+            target, session, rule, ids,
             sampling=sampling or Sampling(), draws=draws, stopping=stopping,
         )  # fmt: skip
         return tuple(int(token) for token in next(happened).emitted)
@@ -174,10 +174,10 @@ def keyed_distribution(
         draws = Keyed(scripts.pop(), fields)
         ids = np.array(prompt, dtype=np.int64)
         target = pair.target.session()
-        drafter.begin(pair, target, ids)
+        session = drafter.start(pair, target, ids)
         stopping = Stopping(len(ids), length, None)
         happened = rounds(
-            target, drafter, RULES["rejection"], ids,
+            target, session, RULES["rejection"], ids,
             sampling=Sampling(), draws=draws, stopping=stopping,
         )  # fmt: skip
         text = tuple(int(token) for round_ in happened for token in round_.emitted)

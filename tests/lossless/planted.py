@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from specviz.core.contract import ROOT, Context, Draft
+from specviz.core.contract import ROOT, Context, Draft, DrafterTraits, DraftSession
 from specviz.core.draws import Draws, Purpose
 from specviz.core.rules import RULES, Decision, Rule, greedy, match, ratio, residual
 from specviz.decoding.distributions import distributions
-from specviz.drafters.draft_model import DraftModel
+from specviz.drafters.draft_model import DraftModel, DraftModelSession
+from tests.drafters.changed import Changed
 
 Close = Callable[[Any, Any, int], Any]
 """(p, q, rejected token) -> the distribution of the correction."""
@@ -91,30 +92,35 @@ FRESH_ON_MISMATCH = replace(RULES["match"], verify=_fresh_on_mismatch)
 GREEDY_OFF_BY_ONE = replace(RULES["greedy"], verify=_off_by_one)
 
 
-class SoftGreedyDraft(DraftModel):
-    """Picks the most likely token, but reports the soft distribution as q."""
-
+class SoftGreedySession(DraftModelSession):
     def _draw(self, q: Any, context: Context, draws: Draws, position: int, node: int) -> int:
         return int(q.argmax())
 
 
-class OneHotGreedyDraft(SoftGreedyDraft):
+class SoftGreedyDraft(DraftModel):
+    """Picks the most likely token, but reports the soft distribution as q."""
+
+    def start(self, pair: Any, target: Any, prompt: Any) -> Any:
+        return SoftGreedySession(self, super().start(pair, target, prompt).model)
+
+
+class OneHotGreedyDraft(Changed, SoftGreedyDraft):
     """Picks the most likely token and says so: right."""
 
-    def propose(self, context: Context, draws: Draws) -> Draft:
-        soft = super().propose(context, draws)
+    def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
+        soft = inner.propose(context, draws)
         return Draft.chain(soft.tokens.tolist(), None, soft.q.shape[1])
 
 
-class UnfilteredDraft(DraftModel):
+class UnfilteredDraft(Changed, DraftModel):
     """Draws after top-k and top-p, but reports q as it was before them."""
 
-    def propose(self, context: Context, draws: Draws) -> Draft:
-        right = super().propose(context, draws)
+    def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
+        right = inner.propose(context, draws)
         soft = []
         for node in range(len(right)):
             text = np.append(context.tokens, right.tokens[:node])
-            session = self._session.model.session(right.q.shape[1])
+            session = inner.model.model.session(right.q.shape[1])
             logits = session.verify(text, Draft.empty(right.q.shape[1]))
             soft.append(distributions(logits, replace(context.sampling, top_k=0, top_p=1.0))[0])
         if not soft:
@@ -122,25 +128,25 @@ class UnfilteredDraft(DraftModel):
         return Draft.chain(right.tokens.tolist(), np.stack(soft), right.q.shape[1])
 
 
-class TwiceFilteredDraft(DraftModel):
+class TwiceFilteredDraft(Changed, DraftModel):
     """Applies the temperature twice, and reports the distribution it so used: exact, only worse."""
 
-    def propose(self, context: Context, draws: Draws) -> Draft:
+    def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
         t = context.sampling.temperature
-        return super().propose(
+        return inner.propose(
             replace(context, sampling=replace(context.sampling, temperature=t * t)), draws
         )
 
 
-class ThresholdDraft(DraftModel):
+class ThresholdDraft(Changed, DraftModel):
     """Drops a proposal because of its own low confidence."""
 
     def __init__(self, gamma: int = 1, *, floor: float = 0.5) -> None:
         super().__init__(gamma)
-        self.floor = floor
+        object.__setattr__(self, "floor", floor)
 
-    def propose(self, context: Context, draws: Draws) -> Draft:
-        full = super().propose(context, draws)
+    def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
+        full = inner.propose(context, draws)
         confident = full.q[np.arange(len(full)), full.tokens] >= self.floor
         n = len(full) if confident.all() else int(np.argmin(confident))
         return Draft.chain(full.tokens[:n].tolist(), full.q[:n], full.q.shape[1])
@@ -149,8 +155,8 @@ class ThresholdDraft(DraftModel):
 class StopAfterLowConfidence(ThresholdDraft):
     """Stops at a low-confidence token and has it verified: exact."""
 
-    def propose(self, context: Context, draws: Draws) -> Draft:
-        full = DraftModel.propose(self, context, draws)
+    def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
+        full = inner.propose(context, draws)
         confident = full.q[np.arange(len(full)), full.tokens] >= self.floor
         n = len(full) if confident.all() else int(np.argmin(confident)) + 1
         return Draft.chain(full.tokens[:n].tolist(), full.q[:n], full.q.shape[1])
@@ -160,12 +166,25 @@ class Siblings:
     """Two proposals at one position, each drawn from the same q, then a child of the first."""
 
     name = "siblings"
-    cache_length = 0
+    traits = DrafterTraits(trees=True)
+    depth = 2
+
+    def start(self, pair: Any, target: Any, prompt: Any) -> Any:
+        return SiblingsSession(pair)
+
+    def settings(self) -> dict[str, Any]:
+        return {"name": self.name}
+
+
+class SiblingsSession(DraftSession):
     gamma = 2
 
-    def begin(self, pair: Any, target: Any, prompt: Any) -> None:
+    def __init__(self, pair: Any) -> None:
         self.pair = pair
         self.alone = False
+
+    def settings(self) -> dict[str, Any]:
+        return {"name": "siblings"}
 
     def _draw(self, text: Any, context: Context, draws: Draws, node: int) -> tuple[int, Any]:
         session = self.pair.draft.session(self.pair.vocab_size)
@@ -188,12 +207,6 @@ class Siblings:
         rows = np.arange(len(nodes))
         return Draft(np.array(tokens), np.array(parent), np.stack(q), rows)
 
-    def commit(self, emitted: Any, path: Any) -> None:
-        pass
-
-    def settings(self) -> dict[str, Any]:
-        return {"name": self.name}
-
 
 class ShapedByTheDiscarded(Siblings):
     """The shape of a round depends on a proposal that the last one discarded.
@@ -202,8 +215,13 @@ class ShapedByTheDiscarded(Siblings):
     tries two siblings, the second of which has the lane (1) and position of that discarded token.
     """
 
-    def begin(self, pair: Any, target: Any, prompt: Any) -> None:
-        super().begin(pair, target, prompt)
+    def start(self, pair: Any, target: Any, prompt: Any) -> Any:
+        return ShapedByTheDiscardedSession(pair)
+
+
+class ShapedByTheDiscardedSession(SiblingsSession):
+    def __init__(self, pair: Any) -> None:
+        super().__init__(pair)
         self.alone = True
         self._last: Draft | None = None
 

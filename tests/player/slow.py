@@ -6,14 +6,15 @@ import time
 from typing import Any
 
 import specviz as sv
+from tests.drafters.changed import Changed
 
 
-class Slow(sv.DraftModel):
+class Slow(Changed, sv.DraftModel):
     """As DraftModel, but each round takes at least so many seconds."""
 
     name = "slow"
     seconds = 0.05
 
-    def propose(self, context: Any, draws: Any) -> sv.Draft:
+    def change(self, inner: Any, context: Any, draws: Any) -> sv.Draft:
         time.sleep(self.seconds)
-        return super().propose(context, draws)
+        return inner.propose(context, draws)

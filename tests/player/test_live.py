@@ -21,6 +21,7 @@ from specviz.player import live as live_widget
 from specviz.player import widget
 from specviz.player.live_settings import sentence
 from specviz.player.projection import MAGIC
+from tests.drafters.changed import Changed
 from tests.player.runs import pair
 from tests.player.slow import Slow
 
@@ -196,17 +197,17 @@ def test_what_shows_when_a_run_is_opened_is_said_in_a_sentence(
     assert "Traceback" not in "".join(capfd.readouterr())
 
 
-class Breaks(sv.DraftModel):
+class Breaks(Changed, sv.DraftModel):
     """A drafter that fails in its third round, with untrusted words."""
 
     name = "breaks"
     left = 3
 
-    def propose(self, context: Any, draws: Any) -> sv.Draft:
+    def change(self, inner: Any, context: Any, draws: Any) -> sv.Draft:
         self.left -= 1
         if not self.left:
             raise RuntimeError("out of <b>memory</b>\nand more")
-        return super().propose(context, draws)
+        return inner.propose(context, draws)
 
 
 def test_a_failure_in_the_middle_is_said_and_keeps_the_trace(
@@ -298,6 +299,7 @@ def test_errors_become_one_safe_line() -> None:
 ENDS = """
 import specviz as sv
 from tests.player.runs import pair
+from tests.drafters.changed import Changed
 from tests.player.slow import Slow
 live = sv.play_live(pair(), [2], drafter=Slow(), max_new_tokens=100_000)
 print(live.running)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from specviz.core import checks
+from specviz.core.contract import Drafter
 from specviz.core.rules.block import block, block_acceptance
 from specviz.core.rules.lossy import lenience, threshold, typical
 from specviz.core.rules.match import greedy, is_argmax, match, own_probability
@@ -26,6 +27,7 @@ __all__ = [
     "Decision",
     "Rule",
     "block",
+    "check_fits",
     "get_rule",
     "greedy",
     "lenience",
@@ -121,6 +123,40 @@ def get_rule(rule: str | Rule) -> Rule:
         If there is none of that name, naming those there are.
     """
     return rule if isinstance(rule, Rule) else RULES[checks.one_of("verify", rule, RULES)]
+
+
+def check_fits(drafter: Drafter, rule: Rule) -> None:
+    """Hold what a drafter requires against a rule: the one check behind every way to decode.
+
+    Raises
+    ------
+    TypeError
+        If it is no drafter.
+    ValueError
+        If the two do not go together, with what would.
+    """
+    if isinstance(drafter, type) or not isinstance(drafter, Drafter):
+        raise TypeError(
+            f"drafter must be a specviz drafter such as DraftModel(gamma=4), got {drafter!r}"
+        )
+    kind, traits = type(drafter).__name__, drafter.traits
+    if traits.coupled and rule.name != "coupled":
+        # Its tokens depend on the noise that the target's own draws use again: q is then not the
+        # distribution of a proposal given what the rule draws, and p/q acceptance is biased.
+        raise ValueError(
+            f"{kind} drafts with noise='target', which needs verify='coupled', "
+            f"got verify={rule.name!r}"
+        )
+    if rule.name == "coupled" and not traits.coupled:
+        raise ValueError(
+            f"verify='coupled' needs a draft that races with the noise of the target's own "
+            f"draws, and {kind} does not: use DraftModel(noise='target'), or verify='match'"
+        )
+    if traits.trees and not rule.trees:
+        raise ValueError(
+            f"verify={rule.name!r} judges chains only, and {kind} proposes trees: use "
+            f"verify='rejection', 'match' or 'greedy'"
+        )
 
 
 def rule_of(meta: Mapping[str, Any]) -> Rule:

@@ -7,16 +7,15 @@ own; what their passes ask of a model at the same time is computed as one batch 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
-from specviz.core.contract import ROOT, Draft, Drafter, IntArray, Target
+from specviz.core.contract import ROOT, Draft, IntArray, Target
 from specviz.decoding.hf.forward import fed_tokens
 from specviz.decoding.replicas.batch_scheduler import Crew
-from specviz.decoding.replicas.logit_cache import NeedsPasses
+from specviz.decoding.replicas.logit_cache import NeedsPasses, StandInModel, StandInPair
 from specviz.decoding.replicas.padded_batch import Pass, RaggedModel, open_ragged
 
 ROWS = 64
@@ -25,8 +24,8 @@ ROWS = 64
 COLUMNS = 2**15
 """Tokens that the caches of all texts hold at most, together."""
 
-One = Callable[[Target, Drafter, Any, int], None]
-"""(target, drafter, pair, sequence index): decode one replica by the shipped loop."""
+One = Callable[[Target, Any, int], None]
+"""(target, pair, sequence index): decode one replica by the shipped loop."""
 
 
 def rows_for(n: int, longest: int) -> int:
@@ -71,19 +70,19 @@ class Batched:
         """Return one row's target, and a pair whose draft model is that row's."""
         kept = len(self.prompt) - 1
         target, *draft = (RowSession(m, self._crew, row, kept) for m in self._models)
-        return target, _SlotPair(self._pair, target, draft[0] if draft else None)
+        own = StandInModel(self._pair.draft, lambda: draft[0]) if draft else None
+        return target, StandInPair(self._pair, StandInModel(self._pair.target, lambda: target), own)
 
-    def run(self, sequences: Sequence[int], drafter: Drafter, one: One) -> None:
+    def run(self, sequences: Sequence[int], one: One) -> None:
         """Decode a text for each sequence index, as many at a time as there are rows."""
         left = iter(sequences)
 
         def texts_of(row: int) -> Callable[[], None]:
             target, pair = self.slot(row)
-            own = copied(drafter)
 
             def job() -> None:
                 for sequence in left:  # only one loop runs at a time: no two get the same
-                    one(target, own, pair, sequence)
+                    one(target, pair, sequence)
 
             return job
 
@@ -95,41 +94,6 @@ class Batched:
 
     def _serve(self, questions: list[tuple[RaggedModel, Pass]]) -> list[NDArray[Any]]:
         return questions[0][0].run([wanted for _, wanted in questions])
-
-
-def copied(drafter: Drafter) -> Drafter:
-    """Return a drafter with a state of its own; models are shared."""
-    twin = copy.copy(drafter)
-    for name, value in list(vars(twin).items()):
-        if isinstance(value, Drafter):
-            setattr(twin, name, copied(value))
-        elif isinstance(value, tuple) and any(isinstance(part, Drafter) for part in value):
-            setattr(twin, name, tuple(copied(part) for part in value))
-    return twin
-
-
-class _SlotPair:
-    """A pair whose models open one row's sessions; everything else is the pair's own."""
-
-    def __init__(self, pair: Any, target: RowSession, draft: RowSession | None) -> None:
-        self._pair = pair
-        self.target = _SlotModel(pair.target, target)
-        self.draft = None if draft is None else _SlotModel(pair.draft, draft)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._pair, name)
-
-
-class _SlotModel:
-    def __init__(self, model: Any, session: RowSession) -> None:
-        self._model, self._session = model, session
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
-
-    def session(self, vocab_size: int | None = None) -> RowSession:
-        """Return the row's session."""
-        return self._session
 
 
 class RowSession:

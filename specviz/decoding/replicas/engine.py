@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from specviz.core.contract import Drafter, IntArray, Sampling, Target
+from specviz.core.contract import Drafter, DraftSession, IntArray, Sampling, Target
 from specviz.core.draws import SEED_LIMIT, Draws, Sampler
-from specviz.core.rules import Rule
+from specviz.core.rules import Rule, check_fits
 from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.cache import UnsupportedModelError
 from specviz.decoding.hf.target import open_session
@@ -102,6 +102,7 @@ class Replicas:
             raise ValueError(f"length must be at least 1 token, got {length}")
         if at_once is not None and at_once < 1:
             raise ValueError(f"at_once must be at least 1 text, got {at_once}")
+        check_fits(drafter, rule)
         self.prompt = np.asarray(prompt, dtype=np.int64)
         self.length, self.drafter, self.rule, self.seed = length, drafter, rule, seed
         self.sampling = sampling or Sampling()
@@ -120,28 +121,28 @@ class Replicas:
         self._at_once, self._whole_pair = at_once, pair
         self._batched: Batched | None = None
         try:
-            self._begin(self._target, self.drafter, self.pair)
+            self._start(self._target, self.pair)
         except Exception:  # a drafter that reads hidden states or the cache: every pass is run
             self.pair, self._target = pair, open_session(pair.target, pair.vocab_size)
-            self._begin(self._target, self.drafter, self.pair)
+            self._start(self._target, self.pair)
 
-    def _begin(self, target: Target, drafter: Drafter, pair: Any) -> Target:
+    def _start(self, target: Target, pair: Any) -> tuple[Target, DraftSession]:
+        """Return the target with nothing fed, and the drafter's session for the same text."""
         target.begin()
         target = self._target_of(target)
-        drafter.begin(pair, target, self.prompt)
-        return target
+        return target, self.drafter.start(pair, target, self.prompt)
 
     def one(self, sequence: int) -> IntArray:
         """Return the tokens of one replica, at most ``length``."""
-        return self._one(self._target, self.drafter, self.pair, sequence, lambda tokens: None)
+        return self._one(self._target, self.pair, sequence, lambda tokens: None)
 
     def _one(
-        self, target: Target, drafter: Drafter, pair: Any, sequence: int, tick: Callable[[int], Any]
+        self, target: Target, pair: Any, sequence: int, tick: Callable[[int], Any]
     ) -> IntArray:
-        target = self._begin(target, drafter, pair)
+        target, session = self._start(target, pair)
         stopping = Stopping(len(self.prompt), self.max_new_tokens, self._limit, self.stop_ids)
         happening = rounds(
-            target, drafter, self.rule, self.prompt, sampling=self.sampling,
+            target, session, self.rule, self.prompt, sampling=self.sampling,
             draws=self._draws_of(Sampler(self.seed, sequence)), stopping=stopping,
         )  # fmt: skip
         emitted: list[int] = []
@@ -172,16 +173,16 @@ class Replicas:
             leave=False, disable=not progress,
         )  # fmt: skip
 
-        def one(target: Target, drafter: Drafter, pair: Any, sequence: int) -> None:
-            text = self._one(target, drafter, pair, sequence, bar.update)
+        def one(target: Target, pair: Any, sequence: int) -> None:
+            text = self._one(target, pair, sequence, bar.update)
             tokens[sequence - first, : len(text)] = text
 
         with bar:
             if batched is not None:
-                batched.run(range(first, first + n), self.drafter, one)
+                batched.run(range(first, first + n), one)
                 return tokens
             for sequence in range(first, first + n):
-                one(self._target, self.drafter, self.pair, sequence)
+                one(self._target, self.pair, sequence)
         return tokens
 
     def _batches(self, n: int) -> Batched | None:
@@ -204,7 +205,7 @@ class Replicas:
         try:
             batched = Batched(self._whole_pair, self.prompt, rows)
             target, row_pair = batched.slot(0)
-            self._begin(target, self.drafter, row_pair)
+            self._start(target, row_pair)
         except (UnsupportedModelError, NeedsPasses):
             if self._at_once is not None:
                 raise

@@ -1,13 +1,14 @@
 """A model that remembers: the logits after a context are computed once, whoever asks again.
 
 Many short continuations of one prompt meet the same contexts again and again. A
-:class:`LogitStore` keeps their logits; :class:`RememberingModel` stands where a model does, so that
+:class:`LogitStore` keeps their logits; a :class:`StandInModel` stands where a model does, so that
 the shipped loop, drafters and rules run unchanged on top of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -131,18 +132,33 @@ class LogitStore:
             self._known.update((c, np.array(row)) for c, row in found.items())
 
 
-class RememberingModel:
-    """Stands where a model does; its sessions read a store."""
+class StandInModel:
+    """Stands where a model of a pair does: another session, the same facts.
 
-    def __init__(self, model: Any, store: LogitStore) -> None:
-        self._model, self.store = model, store
+    Parameters
+    ----------
+    model : Model or tabular model
+        What it stands for.
+    open_session : callable
+        Returns the session that a drafter is given instead of the model's own.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
+    def __init__(self, model: Any, open_session: Callable[[], Target]) -> None:
+        self.name, self.kind, self.vocab_size = model.name, model.kind, model.vocab_size
+        self.context_length = model.context_length
+        self._open_session = open_session
 
-    def session(self, vocab_size: int | None = None) -> RememberingSession:
+    def session(self, vocab_size: int | None = None) -> Target:
         """Open it as a :class:`~specviz.core.contract.Target`."""
-        return RememberingSession(self.store)
+        return self._open_session()
+
+
+class StandInPair:
+    """A pair with stand-ins for its models: what a drafter may ask of one, and no more."""
+
+    def __init__(self, pair: Any, target: StandInModel, draft: StandInModel | None) -> None:
+        self.target, self.draft = target, draft
+        self.vocab_size: int = pair.vocab_size
 
 
 class RememberingSession:
@@ -195,28 +211,21 @@ class RememberingSession:
         raise NeedsPasses
 
 
-class RememberingPair:
-    """A pair whose models remember; everything else is the pair's own."""
+class RememberingPair(StandInPair):
+    """A pair whose models remember the logits of contexts that were asked for before."""
 
     def __init__(self, pair: Any, prompt: IntArray) -> None:
-        self._pair = pair
         self.looked_ahead, self.meeting = 0, 1.0
         """For how many texts contexts were computed ahead; what share of them meets those."""
-        self.target = _remembering(pair.target, prompt, pair.vocab_size)
-        self.draft = (
-            None if pair.draft is None else _remembering(pair.draft, prompt, pair.vocab_size)
-        )
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._pair, name)
+        models = [pair.target] if pair.draft is None else [pair.target, pair.draft]
+        self._stores = [LogitStore(model, prompt, pair.vocab_size) for model in models]
+        stand_ins = [
+            StandInModel(model, partial(RememberingSession, store))
+            for model, store in zip(models, self._stores, strict=True)
+        ]
+        super().__init__(pair, stand_ins[0], stand_ins[1] if len(stand_ins) > 1 else None)
 
     def stores_of_networks(self) -> list[LogitStore]:
         """Return the target's store, then the draft's, where batches pay."""
-        models = [self.target, self.draft] if self.draft is not None else [self.target]
-        stores = [model.store for model in models]
-        batched = all(isinstance(store.session, HFTarget) for store in stores)
-        return stores if batched else []
-
-
-def _remembering(model: Any, prompt: IntArray, vocab_size: int) -> RememberingModel:
-    return RememberingModel(model, LogitStore(model, prompt, vocab_size))
+        batched = all(isinstance(store.session, HFTarget) for store in self._stores)
+        return self._stores if batched else []

@@ -54,7 +54,7 @@ def own_loop(
 
     The loop is asked for more than ``length``, so that no round that matters is cut short.
     """
-    longest = length + drafter.gamma
+    longest = length + drafter.depth
     limit = pair.target.context_length
     if limit is not None:
         longest = max(length, min(longest, limit - len(prompt)))
@@ -96,7 +96,7 @@ def _machine(
     if (
         fault is None and rule is RULES["rejection"] and not sampling.greedy
         and type(drafter) is DraftModel and drafter.noise == "draft"
-        and drafter.schedule is None and drafter.model is None
+        and isinstance(drafter.gamma, int) and drafter.model is None
     ):  # fmt: skip
         quick = SideBySide(
             pair.target, pair.draft, prompt, pair.vocab_size, length=length, gamma=drafter.gamma,

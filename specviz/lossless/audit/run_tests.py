@@ -293,7 +293,7 @@ def enumerated(
         from specviz.lossless.faults import faulty_distribution
 
         distribution = faulty_distribution(
-            pair, prompt, fault, gamma=drafter.gamma, length=length, sampling=sampling
+            pair, prompt, fault, gamma=drafter.depth, length=length, sampling=sampling
         )
     exact = target_distribution(
         pair, prompt=prompt, length=length, sampling=sampling, progress=asked.progress

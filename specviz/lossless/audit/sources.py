@@ -69,7 +69,7 @@ def audit_own(
     held = against(pair if target is None else target, end_ids)
     prompts_ids = _encoded(prompts, Against(pair.target, held.vocab_size, held.end_ids, pair))
     used, rule = chosen(pair, drafter, gamma, verify, sampling, fault)
-    length = asked.length or used.gamma + 2
+    length = asked.length or used.depth + 2
     if asked.method == "enumeration":
         return judging.enumerated(pair, prompts_ids, used, rule, length, sampling, fault, asked)
     draft = asked.draft
@@ -81,9 +81,9 @@ def audit_own(
         for ids in prompts_ids
     ]
     report = _drawn(drawers, prompts_ids, asked, held, length, sampling)
-    if length <= used.gamma:
+    if length <= used.depth:
         note = (
-            f"Texts of {length} tokens never reach past gamma = {used.gamma}: a wrong bonus token "
+            f"Texts of {length} tokens never reach past gamma = {used.depth}: a wrong bonus token "
             f"would not be seen."
         )
         report = replace(report, notes=(*report.notes, note))

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from specviz.core import checks
 from specviz.core.contract import Draft, FloatArray, Sampling
-from specviz.core.rules import get_rule
+from specviz.core.rules import check_fits, get_rule
 from specviz.lossless.exact.branching import Branching
 from specviz.lossless.exact.enumeration_size import refuse_endless
 
@@ -109,21 +109,18 @@ def enumerate_distribution(
     from specviz.decoding.stopping import Stopping
 
     _check(pair, length, sampling)
-    if not hasattr(drafter, "begin") or not hasattr(drafter, "propose"):
-        raise TypeError(
-            f"drafter must be a Drafter, such as sv.DraftModel(2), got {type(drafter).__name__}"
-        )
     rule = get_rule(verify)
+    check_fits(drafter, rule)
     ids = pair.encode(prompt)
 
     def program_of(some: int) -> Callable[[Branching], tuple[int, ...]]:
         def program(draws: Branching) -> tuple[int, ...]:
             target = open_session(pair.target, pair.vocab_size)
             target.begin()
-            drafter.begin(pair, target, ids)
+            session = drafter.start(pair, target, ids)
             stopping = Stopping(len(ids), some, target.context_length, pair.stop_ids)
             happened = rounds(
-                target, drafter, rule, ids,
+                target, session, rule, ids,
                 sampling=sampling or Sampling(), draws=draws, stopping=stopping,
             )  # fmt: skip
             return tuple(int(token) for round_ in happened for token in round_.emitted)

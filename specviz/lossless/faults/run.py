@@ -113,13 +113,13 @@ def run_with_fault(
     )
     target = broken_target(fault, open_session(pair.target, pair.vocab_size), sampling)
     target.begin()
-    drafter.begin(pair, target, ids)
+    session = drafter.start(pair, target, ids)
     stopping = Stopping(len(ids), max_new_tokens, target.context_length, pair.stop_ids)
     settings = {"seed": seed, "sequence": sequence, "max_new_tokens": max_new_tokens}
-    meta = provenance(pair, drafter, rule, sampling, **settings)
+    meta = provenance(pair, session, rule, sampling, drafter.traits, **settings)
     trace = Trace({**meta, "fault": fault.name, "lossless": False}, ids, k)
     happened = rounds(
-        target, drafter, rule, ids,
+        target, session, rule, ids,
         sampling=sampling, draws=broken_draws(fault, sampler), stopping=stopping,
     )  # fmt: skip
     for one in happened:
@@ -166,9 +166,9 @@ def faulty_distribution(
         def program(draws: Draws) -> tuple[int, ...]:
             target = broken_target(fault, open_session(pair.target, pair.vocab_size), settings)
             target.begin()
-            drafter.begin(pair, target, start)
+            session = drafter.start(pair, target, start)
             happened = rounds(
-                target, drafter, rule, start,
+                target, session, rule, start,
                 sampling=settings, draws=broken_draws(fault, draws),
                 stopping=Stopping(len(start), room, target.context_length, pair.stop_ids),
             )  # fmt: skip

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specviz.core.contract import Context, Draft, Drafter, FloatArray, IntArray, Target
+from specviz.core.contract import (
+    Context,
+    Draft,
+    Drafter,
+    DrafterTraits,
+    DraftSession,
+    FloatArray,
+    IntArray,
+    ModelPair,
+    Target,
+)
 from specviz.core.draws import Draws, Event, Purpose
 
 DistributionChange = Callable[[FloatArray], FloatArray]
@@ -50,6 +61,7 @@ class DrawsOtherwise:
         return self._inner.categorical(distribution, position, node, purpose)
 
 
+@dataclass(frozen=True)
 class WrongDrafter:
     """A drafter that draws from another distribution than it reports, or reports another draft.
 
@@ -63,42 +75,66 @@ class WrongDrafter:
         (draft, vocab_size) → the draft that is handed on.
     """
 
-    def __init__(
-        self, inner: Drafter, draws_from: DistributionChange | None, reports: DraftChange | None
-    ) -> None:
-        self._inner, self._draws_from, self._reports = inner, draws_from, reports
-        self.name = inner.name
-        self.trees = getattr(inner, "trees", False)
+    inner: Drafter
+    draws_from: DistributionChange | None = None
+    reports: DraftChange | None = None
 
     @property
-    def gamma(self) -> int:
+    def name(self) -> str:
+        """The inner drafter's."""
+        return self.inner.name
+
+    @property
+    def traits(self) -> DrafterTraits:
+        """The inner drafter's."""
+        return self.inner.traits
+
+    @property
+    def depth(self) -> int:
         """How deep the inner drafter proposes."""
-        return self._inner.gamma
+        return self.inner.depth
 
-    @property
-    def cache_length(self) -> int:
-        """Tokens in the inner drafter's cache."""
-        return self._inner.cache_length
-
-    def begin(self, pair: Any, target: Target, prompt: IntArray) -> None:
-        """Get the inner drafter ready."""
-        self._vocab_size: int = pair.vocab_size
-        self._inner.begin(pair, target, prompt)
-
-    def propose(self, context: Context, draws: Draws) -> Draft:
-        """Propose with changed draws, then change the report."""
-        if self._draws_from is not None:
-            draws = DrawsOtherwise(draws, self._draws_from)
-        draft = self._inner.propose(context, draws)
-        return draft if self._reports is None else self._reports(draft, self._vocab_size)
-
-    def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
-        """Pass on."""
-        self._inner.commit(emitted, path)
+    def start(self, pair: ModelPair, target: Target, prompt: IntArray) -> WrongSession:
+        """Start the inner drafter."""
+        return WrongSession(self, self.inner.start(pair, target, prompt), pair.vocab_size)
 
     def settings(self) -> dict[str, Any]:
         """Return what a trace says of the inner drafter."""
-        return self._inner.settings()
+        return self.inner.settings()
+
+
+@dataclass(frozen=True)
+class WrongSession(DraftSession):
+    """One text drafted wrongly."""
+
+    recipe: WrongDrafter
+    inner: DraftSession
+    vocab_size: int
+
+    @property
+    def gamma(self) -> int:
+        """How deep the inner session proposes."""
+        return self.inner.gamma
+
+    @property
+    def cache_length(self) -> int:
+        """Tokens in the inner session's cache."""
+        return self.inner.cache_length
+
+    def propose(self, context: Context, draws: Draws) -> Draft:
+        """Propose with changed draws, then change the report."""
+        if self.recipe.draws_from is not None:
+            draws = DrawsOtherwise(draws, self.recipe.draws_from)
+        draft = self.inner.propose(context, draws)
+        return draft if self.recipe.reports is None else self.recipe.reports(draft, self.vocab_size)
+
+    def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
+        """Pass on."""
+        self.inner.commit(emitted, path)
+
+    def settings(self) -> dict[str, Any]:
+        """Return what a trace says of the inner drafter."""
+        return self.inner.settings()
 
 
 def sharpest(distribution: FloatArray) -> FloatArray:

@@ -1,0 +1,41 @@
+"""A drafter whose sessions hand on something else than they proposed: for planted faults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from specviz.core.contract import Context, Draft, DraftSession, IntArray
+from specviz.core.draws import Draws
+
+
+class Changed:
+    """Comes before a drafter's class; a subclass says in ``change`` what is handed on."""
+
+    def start(self, pair: Any, target: Any, prompt: IntArray) -> ChangedSession:
+        return ChangedSession(super().start(pair, target, prompt), self)  # type: ignore[misc]
+
+    def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
+        raise NotImplementedError
+
+
+class ChangedSession(DraftSession):
+    def __init__(self, inner: DraftSession, recipe: Changed) -> None:
+        self.inner, self.recipe = inner, recipe
+
+    @property
+    def gamma(self) -> int:
+        return self.inner.gamma
+
+    @property
+    def cache_length(self) -> int:
+        return self.inner.cache_length
+
+    def propose(self, context: Context, draws: Draws) -> Draft:
+        return self.recipe.change(self.inner, context, draws)
+
+    def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
+        self.inner.commit(emitted, path)
+
+    def settings(self) -> dict[str, Any]:
+        return self.inner.settings()
