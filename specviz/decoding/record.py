@@ -26,7 +26,7 @@ ONE_HOT, INVERSE_CDF, RACE = 0, 1, 2
 def record(trace: Trace, happened: Happened, rule: Rule, draws: Sampler) -> tuple[Any, Any]:
     """Return (round values, node values) for :meth:`specviz.core.trace.trace.Trace.append`."""
     draft, p = happened.draft, happened.p
-    judged, used = distributions_in_question(draft, p)  # (n, vocab), (n, vocab)
+    judged, used = distributions_in_question(draft, p, rule)  # (n, vocab), (n, vocab)
     nodes = _node_values(trace.k, happened, rule, draws, judged, used)
     closing = _closing_values(trace.k, happened)
     if trace.full_vocab:
@@ -35,12 +35,12 @@ def record(trace: Trace, happened: Happened, rule: Rule, draws: Sampler) -> tupl
     return closing, nodes
 
 
-def distributions_in_question(draft: Draft, p: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return for each node the target distribution it is judged by.
+def distributions_in_question(
+    draft: Draft, p: FloatArray, rule: Rule
+) -> tuple[FloatArray, FloatArray]:
+    """Return for each node the p that it is judged by and the q that it was drawn from.
 
-    And the draft distribution it came from.
-
-    A first sibling is judged by p itself, a later one by the residual of those before it.
+    A first sibling is judged by p itself, a later one by what the rule leaves of it.
     """
     n, vocab_size = len(draft), p.shape[1]
     judged, used = np.empty((n, vocab_size)), np.empty((n, vocab_size))
@@ -48,7 +48,7 @@ def distributions_in_question(draft: Draft, p: FloatArray) -> tuple[FloatArray, 
         distribution = p[node + 1]
         for child in draft.children(node):
             judged[child], used[child] = distribution, draft.distribution(child, vocab_size)
-            if child != draft.children(node)[-1]:
+            if rule.leaves_residual and child != draft.children(node)[-1]:
                 distribution = residual(distribution, used[child])
     return judged, used
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from specviz.core.trace.files import TraceFileError, load, save
+from specviz.core.trace.files import FORMAT_VERSION, TraceFileError, load, save
 from tests.core.handmade import one_of_each
 
 
@@ -46,7 +46,7 @@ def tampered(path: Path, changes: dict[str, bytes | None], **options: Any) -> No
 
 def meta(**changes: Any) -> bytes:
     content = {
-        "format_version": 1, "k": 3, "full_vocab": 0, "meta": {}, "strings": {},
+        "format_version": FORMAT_VERSION, "k": 3, "full_vocab": 0, "meta": {}, "strings": {},
         "prompt_pieces": [], "pieces": [], **changes,
     }  # fmt: skip
     return json.dumps({k: v for k, v in content.items() if v != "absent"}).encode()

@@ -85,7 +85,7 @@ def test_a_file_is_a_zip_of_plain_arrays(path: Path) -> None:
     save(trace, path)
     with zipfile.ZipFile(path) as archive:
         meta = json.loads(archive.read("meta.json"))
-        assert (meta["format_version"], meta["k"], meta["full_vocab"]) == (1, 3, 0)
+        assert (meta["format_version"], meta["k"], meta["full_vocab"]) == (2, 3, 0)
         names = {f"nodes/{n}.npy" for n in NODES} | {f"rounds/{n}.npy" for n in ROUNDS}
         assert set(archive.namelist()) == names | {"meta.json", "prompt.npy"}
         tokens = np.load(io.BytesIO(archive.read("nodes/token.npy")), allow_pickle=False)
@@ -128,7 +128,7 @@ def test_where_a_trace_cannot_go(tmp_path: Path) -> None:
     for wrong in (3, None, b"bytes", io.BytesIO()):
         with pytest.raises(TypeError, match="path must be a file name"):
             save(trace, wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="empty string"):
+    with pytest.raises(ValueError, match="must be a file name, got ''"):
         save(trace, "")
     with pytest.raises(TypeError, match="trace must be a Trace, got dict"):
         save({}, tmp_path / "x")  # type: ignore[arg-type]

@@ -242,7 +242,7 @@ def test_what_does_not_follow_is_said_with_its_round() -> None:
     trace.node_table.replace("u", u)
     replay = trace.check()
     assert {finding.round for finding in replay.contradictions} == {row}
-    assert f"round {row}: verdict 0 does not follow" in repr(replay)
+    assert f"round {row}: verdict 0: does not follow" in repr(replay)
 
 
 def test_a_record_without_structure_is_one_contradiction() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specviz.core.trace import unpack
+from specviz.core.trace import files
 from specviz.core.trace.files import TraceFileError, load, save
 from tests.core.handmade import assert_equal, one_of_each
 from tests.core.tampering import NOBODY, Harmful, header, meta, npy, refusal, tampered
@@ -99,13 +99,13 @@ MEMBERS: dict[str, tuple[dict[str, bytes | None], str]] = {
     "endless integer": ({"meta.json": meta()[:-1] + b', "x": ' + b"9" * 9999 + b"}"}, "not JSON"),
     "no version": ({"meta.json": meta(format_version="absent")}, "has no format_version"),
     "true version": ({"meta.json": meta(format_version=True)}, "has no format_version"),
-    "version 0": (
-        {"meta.json": meta(format_version=0)},
-        "has format version 0, and this specviz reads version 1",
+    "version 1": (
+        {"meta.json": meta(format_version=1)},
+        "has format version 1, and this specviz reads version 2: record the run again",
     ),
-    "version 2": (
-        {"meta.json": meta(format_version=2), "nodes/new.npy": b""},
-        "has format version 2, and this specviz reads version 1: a newer specviz reads it",
+    "version 3": (
+        {"meta.json": meta(format_version=3), "nodes/new.npy": b""},
+        "has format version 3, and this specviz reads version 2: a newer specviz reads it",
     ),
     "k 0": ({"meta.json": meta(k=0)}, "says k = 0; it must be a whole number from 1 to"),
     "k huge": ({"meta.json": meta(k=10**9)}, "says k = 1000000000"),
@@ -131,10 +131,10 @@ MEMBERS: dict[str, tuple[dict[str, bytes | None], str]] = {
         "'nodes/token.npy' is not a plain .npy array",
     ),
     "pickle inside": ({"nodes/token.npy": pickle.dumps(Harmful())}, "not a plain .npy array"),
-    "records": ({"nodes/token.npy": npy(np.zeros(13, dtype="i4,f8"))}, "not a plain .npy array"),
+    "records": ({"nodes/token.npy": npy(np.zeros(13, dtype="i4,f8"))}, "is |V12 (13,), not <i4"),
     "other dtype": ({"nodes/token.npy": npy(NOBODY.astype("<i8"))}, "is <i8 (13,), not <i4 (13,)"),
-    "big endian": ({"nodes/p.npy": npy(np.zeros(13, dtype=">f8"))}, "not a plain .npy array"),
-    "text dtype": ({"nodes/p.npy": npy(np.array(["a"] * 13))}, "not a plain .npy array"),
+    "big endian": ({"nodes/p.npy": npy(np.zeros(13, dtype=">f8"))}, "is >f8 (13,), not <f8"),
+    "text dtype": ({"nodes/p.npy": npy(np.array(["a"] * 13))}, "is <U1 (13,), not <f8"),
     "fortran": (
         {"nodes/top_p.npy": npy(np.asfortranarray(np.zeros((13, 7))))},
         "not a plain .npy array",
@@ -198,7 +198,7 @@ def test_sizes_are_bounded_before_anything_is_read(
 ) -> None:
     noise = np.random.default_rng(0).bytes(2**21)
     tampered(path, {"nodes/token.npy": noise})
-    monkeypatch.setattr(unpack, "MAX_BYTES", 2**20 + 2**19)
+    monkeypatch.setattr(files, "MAX_BYTES", 2**20 + 2**19)
     sentence, peak = peak_of_refusal(path)
     assert "has 2,1" in sentence and "a trace file has at most 1,572,864" in sentence
     tampered(path, {"nodes/token.npy": bytes(2**21)})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import specviz as sv
-from specviz.core.trace.columns import NODES, ROUNDS, TIMES, Table
+from specviz.core.trace.columns import NODES, ROUNDS, TIMES, Columns
 from specviz.core.trace.trace import Trace
 from tests.core.handmade import ONE_OF_EACH_TOKENS, add_round, decoded, empty, one_of_each
 
@@ -143,7 +143,7 @@ def test_without_pandas_the_frame_is_a_dict(trace: Trace, monkeypatch: pytest.Mo
 
 
 def test_columns_only_grow(trace: Trace) -> None:
-    table = Table(NODES, k=3)
+    table = Columns(NODES, k=3)
     kept = []
     for row in range(300):
         table.append(1, {"token": row, "u": 0.5})

@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from specviz.core.trace.columns import NODES, ROUNDS
 from specviz.core.trace.files import load
 from specviz.core.trace.trace import Trace
-from specviz.core.trace.validity import NODE_RANGES, ROUND_RANGES
 from tests.core.handmade import one_of_each
 from tests.core.tampering import npy, refusal, tampered
 
@@ -18,11 +16,6 @@ from tests.core.tampering import npy, refusal, tampered
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "run.specviz"
-
-
-def test_every_column_has_a_range() -> None:
-    assert set(NODE_RANGES) == set(NODES)
-    assert set(ROUND_RANGES) == set(ROUNDS)
 
 
 NAN, INF = float("nan"), float("inf")

@@ -143,9 +143,7 @@ def test_a_drafter_that_proposes_what_its_distribution_excludes_is_stopped() -> 
             q[0, honest.tokens[0]] = 0.0
             return replace(honest, q=q, _children={})
 
-    with pytest.raises(
-        DraftContractError, match="to which the distribution q it reports gives probability"
-    ):
+    with pytest.raises(DraftContractError, match="to which the q it reports gives probability"):
         decode(random_pair(4, 1, seed=3), Liar(2))
 
 

@@ -13,7 +13,7 @@ import pytest
 import specviz as sv
 from specviz.core.rules import residual
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.core.trace.columns import NODES, ROUNDS, Table
+from specviz.core.trace.columns import NODES, ROUNDS, Columns
 from specviz.core.trace.trace import Trace
 from specviz.decoding.record import entropy, most_likely
 from tests.lossless.planted import Siblings
@@ -160,7 +160,7 @@ def test_times_and_texts_are_on_record() -> None:
 
 
 def bytes_per_row(trace: Trace) -> tuple[float, float]:
-    def of(table: Table) -> float:
+    def of(table: Columns) -> float:
         return sum(table[name].nbytes for name in table.names) / len(table)
 
     return of(trace.node_table), of(trace.round_table)

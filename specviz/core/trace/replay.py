@@ -4,34 +4,45 @@ Asked of every round:
 
 1. *proposals*: does each token follow from q and its draw, and the draw from the seed?
 2. *acceptance*: is each recorded acceptance probability what the rule gives for p and q?
-3. *verdicts, closing token*: does the shipped rule, run on the recorded distributions and draws,
-reach the
-   recorded path and token?
-4. *text*: do emitted tokens, positions and cache lengths follow from the verdict?
-5. *numbers*: do the recorded numbers agree with each other (:mod:`specviz.core.trace.consistency`)?
+3. *path, closing token*: does the shipped rule, run on the recorded distributions and draws, reach
+   the recorded path and token?
+4. *text*: do emitted tokens, positions and cache lengths follow from the decision?
+5. *numbers*: do the recorded numbers agree with each other and with the seed
+   (:mod:`specviz.core.trace.consistency`)?
+
+And of the run: do its settings agree with what was recorded (:mod:`specviz.core.trace.settings`)?
+
+A distribution over thousands of tokens is on record as its most likely ones and two tails: where
+p > q and where p <= q. Let each tail stand for all its tokens: then sum(min(p, q)) and the mass of
+the residual stay exact, and the shipped rule runs on distributions of 2k + 3 entries.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from specviz.core.contract import DraftContractError
-from specviz.core.draws import Purpose
+import numpy as np
+
+from specviz.core.contract import ROOT, Draft, DraftContractError, FloatArray, IntArray
+from specviz.core.draws import Event, Purpose
 from specviz.core.rules import Rule, rule_of
-from specviz.core.trace.consistency import numbers
-from specviz.core.trace.evidence import (
+from specviz.core.trace.consistency import (
+    CLOSE,
     EXACT,
+    ROUNDED,
     Answer,
-    Evidence,
     Keys,
-    Recorded,
+    all_of,
     cdf_answer,
-    evidence,
+    numbers,
+    pair_of,
 )
+from specviz.core.trace.settings import contradicted_settings
 from specviz.core.trace.validity import problem
-from specviz.core.trace.views import Round
+from specviz.core.trace.views import Node, Round
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
@@ -39,14 +50,13 @@ if TYPE_CHECKING:
 FOLLOWS = "follows"
 CONTRADICTS = "does not follow"
 CONSISTENT = "consistent but not fully recorded"
-
-CLOSE = 1e-6
-"""What a residual of little mass may be off by: its sums were taken in another order."""
+WHOLE_RUN = -1
+"""The round of a finding that is about the run as a whole."""
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that was checked: where, what, and the answer."""
+class CheckResult:
+    """One thing that was checked: in which round, what, and the answer."""
 
     round: int
     subject: str
@@ -54,8 +64,9 @@ class Finding:
     detail: str = ""
 
     def __str__(self) -> str:
+        where = "the run" if self.round == WHOLE_RUN else f"round {self.round}"
         detail = f" ({self.detail})" if self.detail else ""
-        return f"round {self.round}: {self.subject} {self.answer}{detail}"
+        return f"{where}: {self.subject}: {self.answer}{detail}"
 
 
 @dataclass
@@ -64,11 +75,12 @@ class Replay:
 
     Attributes
     ----------
-    findings : list of Finding
-        One per proposal, acceptance probability, verdict, closing draw and round of text.
+    findings : list of CheckResult
+        One per proposal, acceptance probability, verdict, closing draw and round of text, and one
+        for each of the run's settings.
     """
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[CheckResult] = field(default_factory=list)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -77,7 +89,7 @@ class Replay:
         return {answer: counted[answer] for answer in (FOLLOWS, CONTRADICTS, CONSISTENT)}
 
     @property
-    def contradictions(self) -> list[Finding]:
+    def contradictions(self) -> list[CheckResult]:
         """What does not follow."""
         return [finding for finding in self.findings if finding.answer == CONTRADICTS]
 
@@ -96,7 +108,7 @@ class Replay:
     def note(self, round_index: int, subject: str, answer: Answer, detail: str = "") -> None:
         """Add an answer: True follows, False does not, None is consistent as far as recorded."""
         word = CONSISTENT if answer is None else FOLLOWS if answer else CONTRADICTS
-        self.findings.append(Finding(round_index, subject, word, "" if answer else detail))
+        self.findings.append(CheckResult(round_index, subject, word, "" if answer else detail))
 
 
 def check(trace: Trace) -> Replay:
@@ -111,100 +123,289 @@ def check(trace: Trace) -> Replay:
     replay = Replay()
     wrong = problem(trace)
     if wrong is not None:
-        replay.note(0, "structure", False, wrong)
+        replay.note(WHOLE_RUN, "structure", False, wrong)
         return replay
     position = len(trace.prompt)
     before: Round | None = None
     for this in trace.rounds:
-        keys, seen = Keys(trace, this), evidence(trace, this)
-        _check_proposals(replay, this, seen, keys)
+        keys = Keys(trace, this)
+        _check_proposals(replay, this, trace, keys)
+        _check_path(replay, this, rule, keys)
         if trace.full_vocab or (this.is_chain and rule.one_by_one and rule.keeps is None):
-            _check_rule(replay, this, rule, seen, keys)
+            _run_rule(replay, this, rule, round_record(trace, this))
         else:
-            _check_by_numbers(replay, this, rule, keys)
-        _check_text(replay, this, before, position, frozenset(trace.meta.get("stop_ids", ())))
+            _check_acceptance(replay, this, rule, trace)
+        _check_text(replay, this, before, position, last=this.index == len(trace) - 1)
         for subject, answer, detail in numbers(trace, this, rule, keys):
             replay.note(this.index, subject, answer, detail)
         position += len(this.tokens)
         before = this
+    for subject, answer, detail in contradicted_settings(trace, rule):
+        replay.note(WHOLE_RUN, subject, answer, detail)
     return replay
 
 
-def _check_proposals(replay: Replay, this: Round, seen: Evidence, keys: Keys) -> None:
+def _check_proposals(replay: Replay, this: Round, trace: Trace, keys: Keys) -> None:
     """Check that each proposal follows from q and its draw."""
+    where = trace.node_slice(this.index)
     for node in this.nodes:
-        choice, ids = node.choice, seen.node_ids[node.index]
-        distribution = seen.q[node.index]
+        at = {n: trace.node_table[n][where][node.index] for n in trace.node_table.names}
+        q, choice = pair_of(at, trace).q, node.choice
         if choice.how == "inverse CDF":
-            u = keys.uniform(Purpose.DRAFT, node.position, node.index)
-            answer = cdf_answer(ids, distribution, node.token, node.q, choice, u)
+            keyed = keys.is_uniform(choice.u, Purpose.DRAFT, node.position, node.index)
+            answer = cdf_answer(q, node.token, node.q, choice, keyed)
         elif choice.how == "race":
-            answer = keys.race_answer(node.position, node.token, ids, distribution, node.q, choice)
+            answer = keys.race_answer(node.position, node.token, q, node.q, choice)
         else:
             answer = node.q == 1.0
         replay.note(this.index, f"proposal {node.index}", answer, f"q = {node.q:.6g}, {choice}")
 
 
-def _check_rule(replay: Replay, this: Round, rule: Rule, seen: Evidence, keys: Keys) -> None:
+# -- the path -------------------------------------------------------------------------------------
+
+
+def passes(node: Node, rule: Rule) -> bool:
+    """Return whether a proposal passes its own test, by the numbers on record."""
+    if rule.compares_u:
+        return node.u < node.acceptance
+    return node.token == node.own_token if rule.closing_draw == "race" else node.acceptance == 1
+
+
+def path_of(this: Round, rule: Rule) -> list[int]:
+    """Return the path to which the recorded draws and acceptance probabilities lead."""
+    good = [passes(node, rule) for node in this.nodes]
+    if not rule.one_by_one:  # block: up to the last that passes
+        return list(range(max((i + 1 for i, one in enumerate(good) if one), default=0)))
+    path: list[int] = []
+    while True:
+        end = path[-1] if path else ROOT
+        child = next((n.index for n in this.nodes if n.parent == end and good[n.index]), None)
+        if child is None:
+            return path
+        path.append(child)
+
+
+def _check_path(replay: Replay, this: Round, rule: Rule, keys: Keys) -> None:
+    """Check that the draws on record lead to the recorded verdicts and path."""
+    for node in this.nodes:
+        if node.verdict == "never examined" or not rule.one_by_one:
+            continue
+        twin = any(
+            one.parent == node.parent and passes(one, rule) for one in this.nodes[: node.index]
+        )
+        good: Answer = node.accepted == (passes(node, rule) and not twin)
+        if rule.compares_u:
+            keyed = keys.is_uniform(node.u, Purpose.ACCEPT, node.position, node.index)
+            good = all_of([good, keyed])
+        detail = f"u = {node.u:.6g}, acceptance = {node.acceptance:.6g}, recorded as {node.verdict}"
+        replay.note(this.index, f"verdict {node.index}", good, detail)
+    path = path_of(this, rule)
+    replay.note(this.index, "path", path == this.path, f"recorded {this.path}, drawn {path}")
+
+
+# -- the rule, run again --------------------------------------------------------------------------
+
+
+@dataclass
+class RoundRecord:
+    """The distributions of one round, over entries that stand for tokens.
+
+    Parameters
+    ----------
+    draft : Draft
+        The proposals, tokens replaced by their entries.
+    p : FloatArray
+        ``(n + 1, m)`` target distributions; the rows that no one reached are 0.
+    ids : list of IntArray
+        For every row of ``p`` the token that each entry stands for, -1 for padding and tails.
+    closing_row : int
+        The row of ``p`` at which the closing token was drawn.
+    """
+
+    draft: Draft
+    p: FloatArray
+    ids: list[IntArray]
+    closing_row: int
+
+    def entry(self, row: int, token: int) -> int:
+        """Return the entry of a token; the last one (a tail) if it is not on record itself."""
+        found = np.flatnonzero(self.ids[row] == token)
+        return int(found[0]) if len(found) else self.p.shape[1] - 1
+
+
+def round_record(trace: Trace, this: Round) -> RoundRecord:
+    """Return a round's distributions: in full if they were kept, else compressed (chains)."""
+    n = len(this.nodes)
+    last = this.path[-1] if this.path else ROOT
+    parent = np.array([node.parent for node in this.nodes], dtype=np.int64)
+    if trace.full_vocab:
+        return _in_full(trace, this, parent, last + 1)
+    width = 2 * trace.k + 3
+    p, q = np.zeros((n + 1, width)), np.zeros((n, width))
+    ids = [np.full(width, -1, dtype=np.int64) for _ in range(n + 1)]
+    if this.closing.kind != "correction":
+        known = this.closing.distribution
+        m = len(known.ids)
+        ids[last + 1][:m], p[last + 1, :m], p[last + 1, -1] = known.ids, known.p, known.tail
+    for node in this.nodes:
+        row, both, m = node.parent + 1, node.distributions, len(node.distributions.ids)
+        ids[row][:m], p[row, :m], q[node.index, :m] = both.ids, both.p, both.q
+        p[row, -2:], q[node.index, -2:] = both.tail_p, both.tail_q
+    out = RoundRecord(Draft.empty(width), p, ids, last + 1)
+    tokens = [out.entry(node.parent + 1, node.token) for node in this.nodes]
+    out.draft = Draft(np.array(tokens, dtype=np.int64), parent, q, np.arange(n))
+    return out
+
+
+def _in_full(trace: Trace, this: Round, parent: IntArray, closing_row: int) -> RoundRecord:
+    n = len(this.nodes)
+    where = trace.node_slice(this.index)
+    p = np.zeros((n + 1, trace.full_vocab))
+    for node in reversed(this.nodes):  # a first sibling is judged by p itself
+        p[node.parent + 1] = trace.node_table["full_p"][where][node.index]
+    if this.closing.kind != "correction":
+        p[closing_row] = trace.round_table["full_closing"][this.index]
+    tokens = np.array([node.token for node in this.nodes], dtype=np.int64)
+    q = trace.node_table["full_q"][where]
+    ids = [np.arange(trace.full_vocab) for _ in range(n + 1)]
+    return RoundRecord(Draft(tokens, parent, q, np.arange(n)), p, ids, closing_row)
+
+
+class RecordedDraws:
+    """Draws that answer with what was recorded.
+
+    The third reader of a rule, beside :class:`specviz.core.draws.Sampler` and
+    :class:`specviz.lossless.exact.branching.Branching`.
+    """
+
+    def __init__(self, this: Round, record: RoundRecord) -> None:
+        self.log: list[Event] = []
+        self._this, self._record = this, record
+
+    def begin_round(self, index: int) -> None:
+        """Nothing to do: a record knows its round."""
+
+    def accept(self, probability: float, position: int, node: int) -> bool:
+        """Return ``u < probability`` for the recorded u."""
+        return self._this.nodes[node].u < probability
+
+    def categorical(
+        self, distribution: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
+    ) -> int:
+        """Return the recorded closing token."""
+        return self._record.entry(self._record.closing_row, self._this.closing.token)
+
+    def race(self, distribution: Any, position: int, node: int = -1) -> int:
+        """Return the target's own token at a position, -1 where the record has none."""
+        depth = position - self._this.position
+        path, closing = self._this.path, self._this.closing
+        if depth > len(path):  # the rule goes on where the record says that the round was closed
+            return -1
+        row = path[depth - 1] + 1 if depth else 0
+        token = self._this.nodes[path[depth]].token if depth < len(path) else closing.token
+        return self._record.entry(row, token)
+
+
+def _run_rule(replay: Replay, this: Round, rule: Rule, record: RoundRecord) -> None:
     """Run the shipped rule on the record and compare what it says."""
-    recorded = Recorded(this, seen, keys, rule.one_by_one)
     try:
-        acceptance = rule.acceptance(seen.draft, seen.p)
-        verdict = rule.verify(seen.draft, seen.p, recorded, this.position)
+        acceptance = rule.acceptance(record.draft, record.p)
+        decision = rule.verify(record.draft, record.p, RecordedDraws(this, record), this.position)
     except DraftContractError as error:
         replay.note(this.index, "draft", False, str(error))
         return
     for node in this.nodes:
-        replay.note(
-            this.index,
-            f"acceptance {node.index}",
-            abs(float(acceptance[node.index]) - node.acceptance) < EXACT,
-            f"recorded {node.acceptance:.6g}, the rule gives {acceptance[node.index]:.6g}",
-        )
-    for subject, answer, detail in recorded.answers:
-        replay.note(this.index, subject, answer, detail)
+        _note_acceptance(replay, this, node, [float(acceptance[node.index])])
     replay.note(
-        this.index, "path", verdict.path == this.path, f"{this.path}, the rule: {verdict.path}"
-    )
-    entry = seen.entry(seen.closing_row, this.closing.token)
-    replay.note(this.index, "closing token", verdict.token == entry, f"{this.closing.text!r}")
-    known = {int(token): i for i, token in enumerate(seen.ids[seen.closing_row]) if token >= 0}
-    shown = zip(
-        this.closing.distribution.ids.tolist(), this.closing.distribution.p.tolist(), strict=True
-    )
-    off = [token for token, mass in shown
-           if token in known
-           and abs(float(verdict.distribution[known[token]]) - mass) > CLOSE]  # fmt: skip
+        this.index, "decision", decision.path == this.path,
+        f"the path {this.path} is recorded, the rule takes {decision.path}",
+    )  # fmt: skip
+    entry = record.entry(record.closing_row, this.closing.token)
+    replay.note(this.index, "closing token", decision.token == entry, f"{this.closing.text!r}")
+    ids = record.ids[record.closing_row]
+    entries = {int(token): i for i, token in enumerate(ids) if token >= 0}
+    shown = zip(this.closing.distribution.ids.tolist(), this.closing.distribution.p, strict=True)
+    off = [
+        token
+        for token, mass in shown
+        if token in entries and abs(float(decision.distribution[entries[token]]) - mass) > CLOSE
+    ]
     replay.note(this.index, "closing distribution", not off, f"differs from the rule's at {off}")
 
 
-def _check_by_numbers(replay: Replay, this: Round, rule: Rule, keys: Keys) -> None:
-    """Check a round whose distributions are not on record in full.
+def _note_acceptance(replay: Replay, this: Round, node: Node, values: list[float]) -> None:
+    """Note whether an acceptance probability is what the rule gives, or may give."""
+    low, high = min(values), max(values)
+    good = low - EXACT <= node.acceptance <= high + EXACT
+    answer = None if good and high - low > EXACT else bool(good)
+    given = f"{low:.6g}" if high - low < EXACT else f"{low:.6g} to {high:.6g}"
+    detail = f"recorded {node.acceptance:.6g}, the rule gives {given}"
+    replay.note(this.index, f"acceptance {node.index}", answer, detail)
 
-    Each u against its acceptance.
-    """
+
+# -- trees, and rules that look at more than the top ----------------------------------------------
+
+
+def _check_acceptance(replay: Replay, this: Round, rule: Rule, trace: Trace) -> None:
+    """Check each acceptance probability on the record of its own node."""
+    if this.is_chain and not rule.one_by_one:
+        both = [rule.acceptance(record.draft, record.p) for record in _filled(trace, this)]
+        for node in this.nodes:
+            _note_acceptance(replay, this, node, [float(one[node.index]) for one in both])
+        return
     for node in this.nodes:
-        if not (rule.compares_u and node.verdict != "never examined"):
-            continue
-        good = keys.same(node.u, keys.uniform(Purpose.ACCEPT, node.position, node.index))
-        if rule.one_by_one:
-            good &= (node.u < node.acceptance) == node.accepted
-        replay.note(this.index, f"verdict {node.index}", None if good else False, str(node))
+        _note_acceptance(replay, this, node, list(_acceptance_of(node, rule)))
+
+
+def _acceptance_of(node: Node, rule: Rule) -> Iterator[float]:
+    """Yield the acceptance probability of one node, seen as a chain of its own."""
+    if rule.keeps is not None:
+        for slack in (-ROUNDED, ROUNDED):  # the entropy is kept in float32
+            yield float(rule.keeps(node.p, node.entropy_p + slack))
+        return
+    both = node.distributions
+    entry = np.flatnonzero(both.ids == node.token)
+    q = np.append(both.q, both.tail_q)[None]  # (1, m + 2)
+    p = np.zeros((2, q.shape[1]))
+    p[0] = np.append(both.p, both.tail_p)
+    yield from rule.acceptance(Draft.chain(entry.tolist(), q, q.shape[1]), p).tolist()
+
+
+def _filled(trace: Trace, this: Round) -> Iterator[RoundRecord]:
+    """Yield the two extremes of what the tails may hold where p > q, for ``block``.
+
+    One token of this mass gives the least sum(max(0, share * p - q)), a token without q beside one
+    with p = q the greatest.
+    """
+    record = round_record(trace, this)
+    yield record
+    q, p = record.draft.q.copy(), record.p.copy()
+    for node in this.nodes:  # chains: row i of p stands beside row i of q
+        above_p, above_q = p[node.index, -2], q[node.index, -2]
+        p[node.index, -2:] = above_p - above_q, p[node.index, -1] + above_q
+        q[node.index, -2:] = 0.0, q[node.index, -1] + above_q
+    yield RoundRecord(
+        Draft(record.draft.tokens, record.draft.parent, q, record.draft.q_row), p, record.ids,
+        record.closing_row,
+    )  # fmt: skip
+
+
+# -- the text -------------------------------------------------------------------------------------
 
 
 def _check_text(
-    replay: Replay, this: Round, before: Round | None, position: int, ends: frozenset[int]
+    replay: Replay, this: Round, before: Round | None, position: int, *, last: bool
 ) -> None:
     """Check positions, emitted tokens, what the closing token is called, and cache lengths."""
     kept = min(len(this.path), len(this.tokens))
     decided = [this.nodes[i].token for i in this.path] + [this.closing.token]
-    kind = "plain" if not this.nodes else "bonus" if seen_to_the_end(this) else "correction"
+    kind = "plain" if not this.nodes else "bonus" if _to_the_end(this) else "correction"
     target, draft = this.target_cache, this.draft_cache
+    cut = 1 if last else len(decided)  # only the end of the text cuts a round
     facts = {
         "position": this.position == position,
-        "emitted tokens": len(this.tokens) >= 1
+        "emitted tokens": len(this.tokens) >= cut
         and this.tokens.tolist() == decided[: len(this.tokens)],
-        "nothing after an end": not ends & set(this.tokens[:-1].tolist()),
         "kind of closing token": this.closing.kind == kind,
         "target cache": target.before == (before.target_cache.after if before else 0)
         and target.after_pass == position + len(this.nodes)
@@ -216,7 +417,7 @@ def _check_text(
         replay.note(this.index, subject, good, f"{this.tokens.tolist()}, {target}, {draft}")
 
 
-def seen_to_the_end(this: Round) -> bool:
+def _to_the_end(this: Round) -> bool:
     """Return whether the accepted path ends at a leaf: everything on it was accepted."""
-    last = this.path[-1] if this.path else -1
+    last = this.path[-1] if this.path else ROOT
     return all(node.parent != last for node in this.nodes)

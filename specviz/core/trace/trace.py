@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from specviz.core.contract import IntArray
-from specviz.core.trace.columns import FULL_NODES, FULL_ROUNDS, NODES, ROUNDS, TIMES, Table
-from specviz.core.trace.rounds import Rounds, tidy_rows
+from specviz.core.trace.columns import FULL_NODES, FULL_ROUNDS, NODES, ROUNDS, TIMES, Columns
+from specviz.core.trace.views import Rounds, tidy_rows
 
 if TYPE_CHECKING:
     from specviz.core.trace.measures import Measures
@@ -55,8 +55,8 @@ class Trace:
         self.strings: dict[int, str] = {}
         self.prompt_pieces: list[str] = []
         self.pieces: list[str] = []
-        self.node_table = Table(NODES, k, FULL_NODES if full_vocab else None, full_vocab)
-        self.round_table = Table(ROUNDS, k, FULL_ROUNDS if full_vocab else None, full_vocab)
+        self.node_table = Columns(NODES, k, FULL_NODES if full_vocab else None, full_vocab)
+        self.round_table = Columns(ROUNDS, k, FULL_ROUNDS if full_vocab else None, full_vocab)
 
     def snapshot(self) -> Trace:
         """Return the run as it is now, for another thread to read while this one grows.

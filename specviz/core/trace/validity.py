@@ -1,4 +1,4 @@
-"""What a trace must hold so that every reader can rely on it: numbers in range, a sound structure.
+"""What a trace must hold so that every reader can rely on it: types, ranges, a sound structure.
 
 Used when a trace is written and when one is read (:mod:`specviz.core.trace.files`). Whether the
 numbers *follow* from each other is another question, which ``trace.check()`` answers.
@@ -6,78 +6,28 @@ numbers *follow* from each other is another question, which ``trace.check()`` an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from specviz.core.trace.columns import FULL_NODES, FULL_ROUNDS, Table
+from specviz.core.checks import SEED_LIMIT, shown
+from specviz.core.contract import Sampling
+from specviz.core.trace.columns import (
+    LAST,
+    NODES,
+    PROBABILITY,
+    ROUNDS,
+    Column,
+    Columns,
+    Range,
+    width_of,
+)
 from specviz.core.trace.trace import Trace
 
-ROUNDING = 1e-6  # distributions are float32 or better
-SUMMED = 1e-2  # what sums of float32 probabilities over a large vocabulary may be off by
 ACCEPTED = 1
-
-
-@dataclass(frozen=True)
-class Range:
-    """The numbers a column may hold; ``missing``: or NaN, which says nothing."""
-
-    low: float
-    high: float
-    missing: bool = False
-
-
-LAST = float(np.finfo(np.float64).max)
-FLAG, CODE = Range(0, 1), Range(0, 2)
-COUNT, ID, ID_OR_NONE = Range(0, LAST), Range(0, LAST), Range(-1, LAST)
-PROBABILITY, MASS = Range(0, 1 + ROUNDING), Range(0, 1 + SUMMED)
-UNIFORM, CDF = Range(0, 1, missing=True), Range(0, 1 + SUMMED, missing=True)
-ALTERNATIVE = Range(0, 1 + ROUNDING, missing=True)  # NaN only where there is no id
-AMOUNT = Range(0, LAST, missing=True)
-RUNNER_UP = Range(0, np.inf, missing=True)  # infinite where no other token can arrive
-
-NODE_RANGES: dict[str, Range] = {
-    **dict.fromkeys(("token",), ID),
-    **dict.fromkeys(("parent", "own_token", "top_ids", "residual_ids"), ID_OR_NONE),
-    **dict.fromkeys(("verdict", "q_draw"), CODE),
-    "emitted": FLAG,
-    **dict.fromkeys(("p", "q", "acceptance"), PROBABILITY),
-    "overlap": MASS,
-    **dict.fromkeys(("u", "q_u"), UNIFORM),
-    **dict.fromkeys(("entropy_p", "entropy_q", "q_time", "own_time"), AMOUNT),
-    **dict.fromkeys(("q_second", "own_second"), RUNNER_UP),
-    **dict.fromkeys(("q_cdf_lo", "q_cdf_hi", "q_mass", "top_q_cdf", "residual_cdf"), CDF),
-    **dict.fromkeys((f"tail_{x}_{side}" for x in "pq" for side in ("above", "below")), CDF),
-    **dict.fromkeys(("top_p", "top_q", "residual_p"), ALTERNATIVE),
-}
-
-ROUND_RANGES: dict[str, Range] = {
-    **dict.fromkeys(("position", "nodes", "gamma", "emitted"), COUNT),
-    **dict.fromkeys(("target_before", "target_verified", "target_after"), COUNT),
-    **dict.fromkeys(("draft_before", "draft_proposed", "draft_after"), COUNT),
-    "closing_token": ID,
-    "closing_ids": ID_OR_NONE,
-    **dict.fromkeys(("closing_kind", "closing_draw"), CODE),
-    "closing_emitted": FLAG,
-    "closing_p": PROBABILITY,
-    "closing_top": ALTERNATIVE,
-    "closing_u": UNIFORM,
-    **dict.fromkeys(("closing_cdf_lo", "closing_cdf_hi", "closing_mass", "closing_cdf"), CDF),
-    **dict.fromkeys(("closing_entropy", "closing_time"), AMOUNT),
-    "closing_second": RUNNER_UP,
-    **dict.fromkeys(("draft_seconds", "verify_seconds", "other_seconds"), AMOUNT),
-}
-
-# Columns of alternatives, and the ids they belong to.
-BESIDE = {
-    "top_p": "top_ids",
-    "top_q": "top_ids",
-    "residual_p": "residual_ids",
-    "closing_top": "closing_ids",
-}
+FINISH_REASONS = ("length", "context", "eos", "stop", "interrupted", "error")
 
 
 def problem(trace: Trace) -> str | None:
@@ -97,10 +47,11 @@ def problem(trace: Trace) -> str | None:
 
 def _problems(trace: Trace) -> Iterator[str]:
     nodes, rounds = trace.node_table, trace.round_table
+    yield from _not_settings(trace.meta)
     if len(trace.prompt) and trace.prompt.min() < 0:
         yield "the prompt has a negative id"
-    yield from _out_of_range("nodes", nodes, NODE_RANGES)
-    yield from _out_of_range("rounds", rounds, ROUND_RANGES)
+    yield from _out_of_range("nodes", nodes, NODES, trace.k)
+    yield from _out_of_range("rounds", rounds, ROUNDS, trace.k)
     yield from _past_the_vocabulary(trace)
     counts = rounds["nodes"].astype(np.int64)  # (rounds,)
     if counts.sum() != len(nodes):
@@ -110,11 +61,105 @@ def _problems(trace: Trace) -> Iterator[str]:
     yield from _not_text(trace)
 
 
-def _out_of_range(folder: str, table: Table, ranges: dict[str, Range]) -> Iterator[str]:
+# -- settings -------------------------------------------------------------------------------------
+
+
+def _is_whole(value: Any, least: int = 0, most: float = 2**63) -> bool:
+    return type(value) is int and least <= value < most
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_sampling(value: Any) -> bool:
+    try:
+        return isinstance(Sampling(**value), Sampling)
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_drafter(value: Any) -> bool:
+    if not isinstance(value, dict) or not _is_text(value.get("name")):
+        return False
+    inside = value.get("drafters", [])
+    return isinstance(inside, list) and all(_is_drafter(one) for one in inside)
+
+
+def _is_model(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        is_one(value[name])
+        for name, is_one in MODEL.items()
+        if name in value
+    )  # fmt: skip
+
+
+MODEL: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("name", "kind", "device", "dtype"), _is_text),
+    **dict.fromkeys(("parameters", "vocab_size"), _is_whole),
+    "context_length": lambda value: value is None or _is_whole(value),
+}
+
+SETTINGS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "rule": ("the name of a rule", _is_text),
+    "rule_settings": (
+        "an object of numbers",
+        lambda value: isinstance(value, dict) and all(map(_is_number, value.values())),
+    ),
+    "lossless": ("true or false", lambda value: isinstance(value, bool)),
+    "drafter": ("an object with the drafter's name", _is_drafter),
+    "sampling": ("an object of sampling settings", _is_sampling),
+    "seed": ("a whole number below 2**32", lambda value: _is_whole(value, 0, SEED_LIMIT)),
+    "sequence": ("a whole number below 2**32", lambda value: _is_whole(value, 0, SEED_LIMIT)),
+    "max_new_tokens": ("a whole number", _is_whole),
+    "stop": (
+        "a list of strings",
+        lambda value: isinstance(value, list) and all(map(_is_text, value)),
+    ),
+    "stop_ids": (
+        "a list of token ids",
+        lambda value: isinstance(value, list) and all(map(_is_whole, value)),
+    ),
+    "target": ("an object that describes a model", _is_model),
+    "draft": (
+        "an object that describes a model, or null",
+        lambda value: value is None or _is_model(value),
+    ),
+    "vocab_size": ("a whole number above 0", lambda value: _is_whole(value, 1)),
+    "versions": (
+        "an object of strings",
+        lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+    ),
+    "interrupted": ("true or false", lambda value: isinstance(value, bool)),
+    "finish_reason": (
+        f"null or one of {', '.join(FINISH_REASONS)}",
+        lambda value: value is None or value in FINISH_REASONS,
+    ),
+}
+"""What the settings of a run must be where they are given; others may stand beside them."""
+
+
+def _not_settings(meta: Mapping[str, Any]) -> Iterator[str]:
+    for name, (wanted, is_one) in SETTINGS.items():
+        if name in meta and not is_one(meta[name]):
+            yield f"its setting {name} must be {wanted}, and is {shown(meta[name])}"
+
+
+# -- columns --------------------------------------------------------------------------------------
+
+
+def _out_of_range(
+    folder: str, table: Columns, schema: Mapping[str, Column], k: int
+) -> Iterator[str]:
     for name in table.names:
-        values = table[name]
-        full = name in FULL_NODES or name in FULL_ROUNDS
-        allowed = PROBABILITY if full else ranges[name]
+        values, column = table[name], schema.get(name)  # None: a full distribution
+        allowed = PROBABILITY if column is None else column.allowed
+        if column is not None and values.shape[1:] != width_of(column, k):
+            yield f"{folder}/{name} has {values.shape[1:]} numbers a row, which k = {k} rules out"
         if values.size == 0:
             continue
         low, high = _extremes(values)  # NaN if no number is there
@@ -123,8 +168,9 @@ def _out_of_range(folder: str, table: Table, ranges: dict[str, Range]) -> Iterat
             yield f"{folder}/{name} holds {worst:g}, which must be {_words(allowed)}"
         if values.dtype.kind != "f":
             continue
-        needed = values[table[BESIDE[name]] >= 0] if name in BESIDE else values
-        if (name in BESIDE or not allowed.missing) and bool(np.isnan(needed).any()):
+        beside = "" if column is None else column.beside
+        needed = values[table[beside] >= 0] if beside else values
+        if (beside or not allowed.missing) and bool(np.isnan(needed).any()):
             yield f"{folder}/{name} holds NaN where a number must be"
 
 
@@ -141,7 +187,7 @@ def _words(allowed: Range) -> str:
 
 def _past_the_vocabulary(trace: Trace) -> Iterator[str]:
     size = trace.full_vocab or trace.meta.get("vocab_size")
-    if type(size) is not int:
+    if size is None:
         return
     of_nodes = ("token", "own_token", "top_ids", "residual_ids")
     of_rounds = ("closing_token", "closing_ids")
@@ -151,7 +197,10 @@ def _past_the_vocabulary(trace: Trace) -> Iterator[str]:
                 yield f"{name} holds {table[name].max()}, but the vocabulary has {size} tokens"
 
 
-def _unsound(nodes: Table, rounds: Table, counts: NDArray[np.int64]) -> Iterator[str]:
+# -- structure ------------------------------------------------------------------------------------
+
+
+def _unsound(nodes: Columns, rounds: Columns, counts: NDArray[np.int64]) -> Iterator[str]:
     """Parents before children; the accepted nodes are one path; only they are emitted."""
     starts = np.cumsum(counts) - counts  # (rounds,)
     of_round = np.repeat(np.arange(len(rounds)), counts)  # (nodes,)
