@@ -97,9 +97,10 @@ def rule_label(trace: Trace) -> str:
     rule = RULES.get(name)
     if rule is None:
         return f"{visible(name)} (not known to this version)"
-    return (
-        f"{name} ({'lossless' if rule.lossless else 'lossy: not the distribution of the target'})"
-    )
+    if trace.lossless:
+        return f"{name} (lossless)"
+    whose = "lossy" if not rule.lossless else "lossy with this drafter"
+    return f"{name} ({whose}: not the distribution of the target)"
 
 
 def judged_by_u(trace: Trace) -> bool:

@@ -261,7 +261,6 @@ class Live(Widget):
 
     def _told(self, state: str, say: str) -> dict[str, Any]:
         trace = self._trace if self._shown == self._number else None
-        meta = {} if trace is None else trace.meta
         return {
             "run": self._number,
             "shown": self._shown,
@@ -270,7 +269,7 @@ class Live(Widget):
             "tokens": 0 if trace is None else len(trace.tokens),
             "passes": 0 if trace is None else len(trace),
             "ended": None if trace is None else trace.finish_reason,
-            "lossy": not meta.get("lossless", True),
+            "lossy": trace is not None and trace.lossless is False,
         }
 
 

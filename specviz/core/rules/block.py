@@ -55,7 +55,7 @@ def block_acceptance(draft: Draft, p: Any) -> FloatArray:
     for i in range(1, n):
         q = draft.distribution(i, len(p[i]))
         s = float((shares[i] * p[i] - q).clip(min=0).sum())
-        whole = s + 1.0 - shares[i]
+        whole = s + (1.0 - shares[i])  # in this order a tiny s is not lost beside the 1
         passing[i - 1] = s / whole if whole > 0 else 1.0
     return passing
 

@@ -50,14 +50,14 @@ def all_of(answers: Any) -> Answer:
 class Known:
     """A distribution as far as it is on record: some tokens one by one, the rest by their mass.
 
-    Of the tokens in the ``tail`` none is more likely than ``cap``, because the most likely ones are
-    listed.
+    Of the tokens in the tail none is more likely than ``cap``, because the most likely ones are
+    listed; a cap of 0 says that there are none.
     """
 
     ids: IntArray
     p: FloatArray
     tail: float = 0.0
-    cap: float = 1.0
+    cap: float = 0.0
     vocab_size: int | None = None
 
     @property
@@ -204,12 +204,14 @@ def pair_of(at: Mapping[str, Any], trace: Trace) -> KnownPair:
         return KnownPair(Known(ids, at["full_p"]), Known(ids, at["full_q"]), (0.0, 0.0), (0.0, 0.0))
     listed = at["top_ids"] >= 0
     ids = at["top_ids"][listed]
-    tails = [(float(at[f"tail_{x}_above"]), float(at[f"tail_{x}_below"])) for x in "pq"]
-    p, q = (
-        Known(ids, at[f"top_{x}"][listed], sum(tail), _cap(at[f"top_{x}"][listed], trace.k), size)
-        for x, tail in zip("pq", tails, strict=True)
+    p, q = at["top_p"][listed], at["top_q"][listed]
+    p_tails, q_tails = ((float(at[f"tail_{x}_above"]), float(at[f"tail_{x}_below"])) for x in "pq")
+    return KnownPair(
+        Known(ids, p, sum(p_tails), _cap(p, trace.k, size), size),
+        Known(ids, q, sum(q_tails), _cap(q, trace.k, size), size),
+        p_tails,
+        q_tails,
     )
-    return KnownPair(p, q, *tails)
 
 
 def closing_of(row: Mapping[str, Any], trace: Trace) -> Known:
@@ -219,12 +221,13 @@ def closing_of(row: Mapping[str, Any], trace: Trace) -> Known:
     listed = row["closing_ids"] >= 0
     p = row["closing_top"][listed]
     tail = max(0.0, 1.0 - float(p.sum()))
-    return Known(row["closing_ids"][listed], p, tail, _cap(p, trace.k), vocab_size_of(trace))
+    size = vocab_size_of(trace)
+    return Known(row["closing_ids"][listed], p, tail, _cap(p, trace.k, size), size)
 
 
-def _cap(p: FloatArray, k: int) -> float:
+def _cap(p: FloatArray, k: int, size: int | None) -> float:
     """Return how likely an unlisted token may be: the k most likely ones are listed."""
-    return float(np.sort(p)[-k]) if len(p) >= k else 0.0
+    return 0.0 if len(p) < k or len(p) == size else float(np.sort(p)[-k])
 
 
 def vocab_size_of(trace: Trace) -> int | None:
@@ -271,7 +274,7 @@ class Keys:
         scale = EXACT * max(1.0, time)
         if abs(own - time) > scale or next_known < second - scale:
             return False
-        return None if known.left_open else next_known <= second + scale
+        return None if known.cap else next_known <= second + scale
 
 
 def cdf_answer(known: Known, token: int, mass: float, drawn: TokenDraw, keyed: Answer) -> Answer:

@@ -29,6 +29,7 @@ import numpy as np
 from specviz.core.contract import ROOT, Draft, DraftContractError, FloatArray, IntArray
 from specviz.core.draws import Event, Purpose
 from specviz.core.rules import Rule, rule_of
+from specviz.core.rules.block import prefix_shares
 from specviz.core.trace.consistency import (
     CLOSE,
     EXACT,
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 FOLLOWS = "follows"
 CONTRADICTS = "does not follow"
 CONSISTENT = "consistent but not fully recorded"
+SUMS = 1e-13
+"""What a sum of probabilities may be off by."""
 WHOLE_RUN = -1
 """The round of a finding that is about the run as a whole."""
 
@@ -333,11 +336,13 @@ def _run_rule(replay: Replay, this: Round, rule: Rule, record: RoundRecord) -> N
     replay.note(this.index, "closing distribution", not off, f"differs from the rule's at {off}")
 
 
-def _note_acceptance(replay: Replay, this: Round, node: Node, values: list[float]) -> None:
+def _note_acceptance(
+    replay: Replay, this: Round, node: Node, values: list[float], slack: float = EXACT
+) -> None:
     """Note whether an acceptance probability is what the rule gives, or may give."""
     low, high = min(values), max(values)
-    good = low - EXACT <= node.acceptance <= high + EXACT
-    answer = None if good and high - low > EXACT else bool(good)
+    good = low - slack <= node.acceptance <= high + slack
+    answer = None if good and high - low + slack > 2 * EXACT else bool(good)
     given = f"{low:.6g}" if high - low < EXACT else f"{low:.6g} to {high:.6g}"
     detail = f"recorded {node.acceptance:.6g}, the rule gives {given}"
     replay.note(this.index, f"acceptance {node.index}", answer, detail)
@@ -348,10 +353,13 @@ def _note_acceptance(replay: Replay, this: Round, node: Node, values: list[float
 
 def _check_acceptance(replay: Replay, this: Round, rule: Rule, trace: Trace) -> None:
     """Check each acceptance probability on the record of its own node."""
-    if this.is_chain and not rule.one_by_one:
-        both = [rule.acceptance(record.draft, record.p) for record in _filled(trace, this)]
+    if not rule.one_by_one:
+        records = list(_filled(trace, this))
+        both = [rule.acceptance(record.draft, record.p) for record in records]
+        slack = _rounding(records[0])
         for node in this.nodes:
-            _note_acceptance(replay, this, node, [float(one[node.index]) for one in both])
+            values = [float(one[node.index]) for one in both]
+            _note_acceptance(replay, this, node, values, slack[node.index])
         return
     for node in this.nodes:
         _note_acceptance(replay, this, node, list(_acceptance_of(node, rule)))
@@ -388,6 +396,16 @@ def _filled(trace: Trace, this: Round) -> Iterator[RoundRecord]:
         Draft(record.draft.tokens, record.draft.parent, q, record.draft.q_row), p, record.ids,
         record.closing_row,
     )  # fmt: skip
+
+
+def _rounding(record: RoundRecord) -> FloatArray:
+    """Return ``(n,)`` how far rounding may move block's h_i, a quotient of numbers maybe tiny."""
+    n = len(record.draft)
+    slack = np.full(n, EXACT)
+    for i, share in enumerate(prefix_shares(record.draft, record.p)[1:n], start=1):
+        left = np.maximum(0.0, share * record.p[i] - record.draft.q[i]).sum()
+        slack[i - 1] = max(EXACT, min(1.0, SUMS / max(left + 1 - share, SUMS)))
+    return slack
 
 
 # -- the text -------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specviz.core.contract import FloatArray, IntArray, Sampling
-from specviz.core.rules import Rule
+from specviz.core.rules import RULES, Rule
 from specviz.core.trace.consistency import EXACT, Answer, vocab_size_of
 
 if TYPE_CHECKING:
@@ -52,25 +52,29 @@ def contradicted_settings(trace: Trace, rule: Rule) -> Iterator[Result]:
 # -- rule, drafter, models ------------------------------------------------------------------------
 
 
-def drafters_in(drafter: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
+def drafters_in(drafter: Any) -> Iterator[Mapping[str, Any]]:
     """Yield a drafter's settings, and those of the drafters it holds."""
-    if drafter is None:
-        return
-    yield drafter
-    for one in drafter.get("drafters", []):
-        yield from drafters_in(one)
+    if isinstance(drafter, dict):
+        yield drafter
+        for one in drafter.get("drafters", []):
+            yield from drafters_in(one)
 
 
-def is_lossless(meta: Mapping[str, Any], rule: Rule) -> bool:
-    """Return whether the rule and every drafter in use are exact."""
-    names = {drafter["name"] for drafter in drafters_in(meta.get("drafter"))}
-    return rule.lossless and not names & LOSSY_DRAFTERS
+def is_lossless(meta: Mapping[str, Any]) -> bool | None:
+    """Return whether the text has the target's distribution, by the rule and drafter on record.
+
+    False if the trace itself says so; None if this version does not know the rule.
+    """
+    rule = RULES.get(str(meta.get("rule")))
+    names = {drafter.get("name") for drafter in drafters_in(meta.get("drafter"))}
+    if meta.get("lossless") is False or names & LOSSY_DRAFTERS or (rule and not rule.lossless):
+        return False
+    return None if rule is None else True
 
 
 def _about_rule(meta: Mapping[str, Any], rule: Rule) -> Iterator[Result]:
     if "lossless" in meta:
-        good = is_lossless(meta, rule) or not meta["lossless"]
-        yield "lossless", good, "the rule or the drafter is lossy"
+        yield "lossless", meta["lossless"] is is_lossless(meta), "the rule or the drafter is lossy"
     if rule.name == "greedy" and "sampling" in meta:
         temperature = meta["sampling"].get("temperature", 1.0)
         yield "rule", temperature == 0, f"greedy is for temperature 0, not {temperature:g}"

@@ -131,6 +131,16 @@ class Trace:
         reason = self.meta.get("finish_reason")
         return None if reason is None else str(reason)
 
+    @property
+    def lossless(self) -> bool | None:
+        """Whether the text has exactly the target's distribution, by its rule and drafter.
+
+        None if this version does not know the rule.
+        """
+        from specviz.core.trace.settings import is_lossless
+
+        return is_lossless(self.meta)
+
     # -- the evidence -------------------------------------------------------------------------
 
     @property
@@ -238,7 +248,7 @@ class Trace:
     def __repr__(self) -> str:
         passes = len(self)
         rate = len(self.tokens) / passes if passes else 0.0
-        lossy = "" if self.meta.get("lossless", True) else ", lossy"
+        lossy = ", lossy" if self.lossless is False else ""
         plain = (self.meta.get("drafter") or {}).get("name") == "target_only"
         how = "target only" if plain else f"rule {self.meta.get('rule')!r}{lossy}"
         return (
