@@ -133,3 +133,15 @@ def _sign(character: str, follows: bool) -> str:
     if category in _MARKS and not follows:
         return "\N{DOTTED CIRCLE}" + character  # an accent needs something to stand on
     return character
+
+
+def direction(text: str) -> str:
+    """Return "R" for a text whose first letter is written from right to left, "L", or "" for none.
+
+    Examples
+    --------
+    >>> direction("שלום"), direction(" fox"), direction("…")
+    ('R', 'L', '')
+    """
+    strong = (unicodedata.bidirectional(one) for one in text)
+    return next((one[0] if one != "AL" else "R" for one in strong if one in ("L", "R", "AL")), "")

@@ -83,11 +83,19 @@ def style(entry: str = ENTRY) -> str:
         ".vscode-high-contrast:not(.vscode-high-contrast-light) .svp-auto"
     )
     host_is_unknown = "body:not([data-jp-theme-light]):not([data-vscode-theme-kind]) .svp-auto"
+    # a host with JupyterLab's variables that does not say which theme they are of: mounting.js
+    # looks at their colours, so that tints are of the same theme as text and background
+    known = ".svp-host-{0}.svp-host-{0}.svp-host-{0} .svp-auto"
     return (
         f".svp{{{light}}}{host_is_dark}{{{dark}}}"
-        f"@media (prefers-color-scheme:dark){{{host_is_unknown}{{{dark}color-scheme:dark}}}}"
+        f"@media screen and (prefers-color-scheme:dark){{{host_is_unknown}"
+        f"{{{dark}color-scheme:dark}}}}"
+        f"{known.format('light')}{{{light}color-scheme:light}}"
+        f"{known.format('dark')}{{{dark}color-scheme:dark}}"
         f".svp.svp-light{{{variables(LIGHT)}}}"
-        f".svp.svp-dark{{{variables(DARK)}}}\n" + "".join(_sheet(name) for name in sheets)
+        f".svp.svp-dark{{{variables(DARK)}}}"
+        f"@media print{{html .svp.svp-auto.svp-auto.svp-auto.svp-auto{{{variables(LIGHT)}"
+        "color-scheme:light}}\n" + "".join(_sheet(name) for name in sheets)
     )
 
 

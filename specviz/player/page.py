@@ -295,7 +295,7 @@ body { margin: 0; background: #ffffff; font: 15px/1.45 system-ui, sans-serif; co
 .svp-bare .svp-page { padding: 0; max-width: none; }
 body.svp-body-dark { background: #15171c; color: #ececee; }
 body.svp-body-dark header p { color: #adb2bc; }
-@media (prefers-color-scheme: dark) {
+@media screen and (prefers-color-scheme: dark) {
   body.svp-body-auto { background: #15171c; color: #ececee; }
   body.svp-body-auto header p { color: #adb2bc; }
 }
@@ -407,7 +407,7 @@ def image(png: Callable[[str], bytes], theme: str, alt: str, size: str = "") -> 
     shown = f'<img class="svp-still" alt="{escape(alt)}" {size} src="{{}}">'
     if theme != "auto":
         return f"<p>{shown.format(source(theme))}</p>"
-    dark = f'<source media="(prefers-color-scheme: dark)" srcset="{source("dark")}">'
+    dark = f'<source media="screen and (prefers-color-scheme: dark)" srcset="{source("dark")}">'
     return f"<p><picture>{dark}{shown.format(source('light'))}</picture></p>"
 
 

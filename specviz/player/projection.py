@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specviz.figures.escaping import EMPTY, split_gap, visible
+from specviz.figures.escaping import EMPTY, direction, split_gap, visible
 from specviz.figures.summary import (
     DRAFTERS,
     drafter_label,
@@ -98,6 +98,7 @@ def project(trace: Trace, baseline: Mapping[str, Any] | None = None) -> Projecti
         "ids": [int(i) for i in ids],
         "pieces": _pieces(trace, ids),
         "prompt": visible(trace.prompt_text[-LONGEST_PROMPT:], limit=LONGEST_PROMPT),
+        "right_to_left": any(direction(text) == "R" for text in trace.strings.values()),
         "prompt_length": len(trace.prompt),
         "rule": visible(str(trace.meta.get("rule", "not recorded"))),
         "rule_label": rule_label(trace),

@@ -77,6 +77,11 @@ class Run:
         """Whether the rule compared a uniform draw with an acceptance probability."""
         return bool(self.header["judged_by_u"])
 
+    @property
+    def right_to_left(self) -> bool:
+        """Whether any token is written from right to left."""
+        return bool(self.header["right_to_left"])
+
     def text(self, token: int) -> str:
         """Return the text of a token, given as an index; it is safe to show."""
         return "" if token == NONE else str(self.header["strings"][token])

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import specviz as sv
-from tests.browser.pages import Opened
-from tests.figures.runs import story
+from specviz.figures.theme import DARK, LIGHT, contrast
+from tests.browser.pages import INKS, Opened, hexadecimal
+from tests.figures.runs import story, trace_of
 
 pytestmark = pytest.mark.browser
 
@@ -51,6 +52,57 @@ def test_in_high_contrast_bars_and_what_is_current_can_be_seen(
     for current in (".svp-step[data-now]", ".svp-w[data-focus]", ".svp-card[data-focus]"):
         assert style(current, "outlineStyle") == "solid", current
     assert style(".svp-step:not([data-now])", "outlineStyle") == "none"
+
+
+HOST = """<style>:root { --jp-layout-color1: %s; --jp-layout-color2: %s; --jp-border-color1: %s;
+--jp-ui-font-color1: %s; }</style></head>"""
+LIGHT_ONLY = HOST % ("white", "#eee", "#bdbdbd", "rgba(0, 0, 0, .87)")
+DARK_ONLY = HOST % ("#111111", "#424242", "#616161", "rgba(255, 255, 255, 1)")
+
+
+@pytest.mark.parametrize(("host", "ground"), [(LIGHT_ONLY, "#ffffff"), (DARK_ONLY, "#111111")])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_tints_are_of_the_theme_of_a_host_that_does_not_name_it(
+    browser: Any, tmp_path: Path, host: str, ground: str, scheme: str
+) -> None:
+    """An exported notebook has ipywidgets' colours, and its reader any system."""
+    where = sv.to_html(story(), tmp_path / "story.html", guided=True)
+    where.write_text(where.read_text("utf-8").replace("</head>", host, 1), "utf-8")
+    opened = Opened(browser, where, "#round=1&node=1", color_scheme=scheme)
+    low = {
+        words: (ink, seen)
+        for words, ink, seen in opened.page.evaluate(INKS)
+        if contrast(hexadecimal(ink), hexadecimal(seen)) < 4.5
+    }
+    assert low == {}
+    own = opened.page.locator(".svp").evaluate("it => getComputedStyle(it).backgroundColor")
+    assert hexadecimal(own) == ground
+
+
+def test_a_dark_system_prints_on_white(browser: Any, tmp_path: Path) -> None:
+    where = sv.to_html(story(), tmp_path / "story.html", guided=True)
+    opened = Opened(browser, where, "#round=1&node=1", color_scheme="dark")
+    ground = "it => getComputedStyle(it).backgroundColor"
+    assert hexadecimal(opened.page.locator(".svp").evaluate(ground)) == DARK.background
+    opened.page.emulate_media(media="print", color_scheme="dark")
+    assert hexadecimal(opened.page.locator(".svp").evaluate(ground)) == LIGHT.background
+    assert hexadecimal(opened.page.locator("body").evaluate(ground)) == LIGHT.background
+    for words, ink, seen in opened.page.evaluate(INKS):
+        assert contrast(hexadecimal(ink), hexadecimal(seen)) >= 4.5, words
+
+
+def test_right_to_left_text_is_in_reading_order_and_cards_in_the_order_of_drawing(
+    browser: Any, tmp_path: Path
+) -> None:
+    chips = [(" אחת", "accepted"), (" שתיים", "accepted"), (" שלוש", "rejected")]
+    trace = trace_of([(chips, (" ארבע", "correction"))])
+    opened = Opened(browser, sv.to_html(trace, tmp_path / "rtl.html"), "#round=0&phase=close")
+    left = "them => them.map((one) => one.getBoundingClientRect().left)"
+    text = opened.page.locator(".svp-text .svp-t .svp-w:visible").evaluate_all(left)
+    assert len(text) == 4 and text == sorted(text, reverse=True)
+    cards = opened.page.locator(".svp-card:visible").evaluate_all(left)
+    assert len(cards) == 4 and cards == sorted(cards)
+    assert "Cards stand in the order of drawing" in opened.words(".svp-more")
 
 
 @pytest.mark.parametrize("options", [{"views": ["text", "draw"]}, {"height": 420}])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, features
 
 import specviz as sv
 from specviz.core.formatting import format_number
@@ -22,6 +22,7 @@ from specviz.player.picture import view_caches
 from specviz.player.picture.colours import GROUNDS, INKS
 from specviz.player.picture.layout import DRAWN, MARGIN, pictured
 from specviz.player.picture.marks import GLYPHS, LOOKS
+from specviz.player.picture.pixels import paint
 from specviz.player.picture.scene import (
     Letters,
     Line,
@@ -32,12 +33,12 @@ from specviz.player.picture.scene import (
     measure,
     wrapped,
 )
-from specviz.player.picture.view_text import broken, words_at
+from specviz.player.picture.view_text import _word, broken, in_reading_order, words_at
 from specviz.player.run import run_of
 from specviz.player.still import DRAWABLE, SUFFIXES, Still, still
 from specviz.player.view_state import slots_at
 from tests.figures.runs import hostile, story, trace_of
-from tests.player.runs import branching, decoded
+from tests.player.runs import WORDS, branching, decoded, pair
 
 EVERYTHING = (*DRAWN, "caption")
 
@@ -253,6 +254,40 @@ def test_a_long_token_is_cut_and_a_long_text_is_broken() -> None:
     lines = wrapped("one two three " + "x" * 200, 120, 16)
     assert "".join(lines).replace(" ", "") == "onetwothree" + "x" * 200
     assert all(measure(line, 16) <= 120 for line in lines)
+
+
+def test_text_from_right_to_left_stands_in_its_reading_order() -> None:
+    def order(words_: str, width: float = 400) -> str:
+        placed = broken([_word(f" {one}", "accepted") for one in words_.split()], width)
+        seen = sorted(in_reading_order(placed, width), key=lambda one: (one.line, one.x))
+        assert all(0 <= one.x <= one.x + one.width <= width + 1 for one in seen)
+        return " ".join(one.word.text for one in seen)
+
+    assert order("one two") == "one two"
+    assert order("one אחת שתיים two") == "one שתיים אחת two"
+    assert order("one אחת … שתיים … two") == "one שתיים … אחת … two"
+    assert order("אחת one two שתיים") == "שתיים one two אחת"
+    assert order("אחת שתיים", 90) == "אחת שתיים"  # a line each
+    assert order("صباح الخير") == "الخير صباح"
+    pair_ = sv.tabular.TabularPair(pair().target, pair().draft, words=[" אחת"] * len(WORDS))
+    trace = sv.generate(pair_, [2], gamma=2, max_new_tokens=5, seed=1, progress=False)
+    assert "from q, left to right" in words(still(trace).scene)
+
+
+def test_letters_from_right_to_left_are_drawn_in_their_order() -> None:
+    """What a face draws that knows no direction, given the letters in the order of sight."""
+    if not features.check("raqm"):
+        pytest.skip("this Pillow has no raqm")
+    pictures = []
+    for text, plain in (("אבג", False), ("גבא", True), ("אבג", True)):
+        scene = Scene(80, 40)
+        scene.text(10, 30, text, 24)
+        with pytest.MonkeyPatch.context() as patch:
+            if plain:
+                patch.setattr("specviz.player.picture.pixels.direction", lambda text: "L")
+            pictures.append(np.asarray(paint(scene, LIGHT)))
+    assert np.array_equal(pictures[0], pictures[1])
+    assert not np.array_equal(pictures[0], pictures[2])
 
 
 def test_a_round_of_many_proposals_says_how_many_are_not_shown() -> None:

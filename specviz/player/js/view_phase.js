@@ -56,7 +56,7 @@ export const phaseView = {
     );
     const strip = h("div", { class: "svp-strip", role: "list", "aria-label": "Phases of a round" }, steps);
     const beam = h("div", { class: "svp-beam", "aria-hidden": "true" });
-    const cards = h("div", { class: "svp-cards", role: "list", "aria-label": "Proposals of this round" });
+    const cards = h("div", { class: "svp-cards", role: "list", "aria-label": "Proposals of this round, in the order of drawing" });
     const more = h("div", { class: "svp-more" });
     const proposals = pool(cards, card);
     const closing = card();
@@ -102,7 +102,8 @@ export const phaseView = {
         if (closing.el !== cards.lastChild) cards.append(closing.el);
         fillClosing(data, frame, closing);
         const others = n > shown.length ? `and ${n - shown.length} more of the ${count(n, "proposal")} of this round. ` : "";
-        const told = others + judgedBy(data);
+        const order = data.header.right_to_left ? "Cards stand in the order of drawing, the text in its reading order. " : "";
+        const told = others + order + judgedBy(data);
         show(more, told !== "");
         if (told) setText(more, told);
       },

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from specviz.figures.escaping import direction
 from specviz.figures.theme import Palette
 from specviz.player.picture.scene import Box, Dash, Letters, Line, Point, Scene, font
 
@@ -34,7 +35,8 @@ def paint(scene: Scene, colours: Palette, scale: float = 1.0) -> Image:
 
 
 def _letters(pen: Any, item: Letters, colours: Palette, scale: float) -> None:
-    face = font(round(item.size * scale * 4) / 4, item.bold, item.italic)
+    ordered = not item.text.isascii() and any(direction(word) == "R" for word in item.text.split())
+    face = font(round(item.size * scale * 4) / 4, item.bold, item.italic, ordered)
     at = (item.x * scale, item.y * scale)
     pen.text(
         at, item.text, font=face, fill=getattr(colours, item.colour), anchor=ANCHORS[item.anchor]

@@ -139,12 +139,16 @@ def font_file(bold: bool = False, italic: bool = False) -> Path:
 
 
 @cache
-def font(size: float, bold: bool = False, italic: bool = False) -> Any:
-    """Return a face for Pillow."""
-    from PIL import ImageFont
+def font(size: float, bold: bool = False, italic: bool = False, ordered: bool = False) -> Any:
+    """Return a face for Pillow; an ordered one writes from right to left where the text does.
 
-    file = str(font_file(bold, italic))
-    return ImageFont.truetype(file, size, layout_engine=ImageFont.Layout.BASIC)
+    The other is the same to the pixel on every machine, and writes letters as they are stored.
+    """
+    from PIL import ImageFont, features
+
+    layout = ImageFont.Layout
+    engine = layout.RAQM if ordered and features.check("raqm") else layout.BASIC
+    return ImageFont.truetype(str(font_file(bold, italic)), size, layout_engine=engine)
 
 
 @cache

@@ -70,7 +70,7 @@ def _across(run: Run, width: float) -> int:
 def _says(run: Run, frame: Frame, phase: str) -> tuple[str, str]:
     kind = run.round["closing_kind"][frame.round]
     if phase == "draft":
-        return "Draft", "one by one, from q"
+        return "Draft", "from q, left to right" if run.right_to_left else "one by one, from q"
     if phase == "verify":
         return "Verify", "one pass, all at once"
     if phase == "decide":

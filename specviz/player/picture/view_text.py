@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from specviz.figures.escaping import direction
 from specviz.player.frames import Frame, pending
 from specviz.player.picture.marks import GLYPHS, LOOKS
 from specviz.player.picture.scene import SLACK, Scene, drawable, fitted, measure
@@ -60,7 +61,7 @@ def draw(
     scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float, lines: int = 2
 ) -> None:
     """Draw the last lines of the text."""
-    placed = broken(words_at(run, frame), width)
+    placed = in_reading_order(broken(words_at(run, frame), width), width)
     first = max(0, (placed[-1].line if placed else 0) - lines + 1)
     for one in placed:
         if one.line >= first:
@@ -90,6 +91,35 @@ def broken(words: list[Word], width: float) -> list[Placed]:
             line, at = line + 1, 0.0
         i = end
     return placed
+
+
+def in_reading_order(placed: list[Placed], width: float) -> list[Placed]:
+    """Return the words of each line where they are read: runs from right to left are turned round.
+
+    As a browser does (the Unicode bidirectional algorithm), word by word: the first letter of the
+    text decides the direction of its lines, and within a line neighbours of the other direction
+    form a run of their own.
+    """
+    ways = [direction(one.word.text) for one in placed]
+    base = next(filter(None, ways), "L")
+    if base == "L" and "R" not in ways:
+        return placed
+    out = [replace(one, x=width - one.x - one.width) if base == "R" else one for one in placed]
+    i = 0
+    while i < len(out):
+        end = i + 1
+        if ways[i] not in (base, ""):
+            last = i
+            while end < len(out) and out[end].line == out[i].line and ways[end] != base:
+                last = end if ways[end] else last
+                end += 1
+            end = last + 1
+            left = min(one.x for one in out[i:end])
+            right = max(one.x + one.width for one in out[i:end])
+            turned = [replace(one, x=left + right - one.x - one.width) for one in out[i:end]]
+            out[i:end] = turned
+        i = end
+    return out
 
 
 def _word(text: str, mark: str, focus: bool = False) -> Word:
