@@ -19,7 +19,7 @@ from specviz.cli.output import Output
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 FOUND, WRONG, INTERRUPTED = 1, 2, 130
 
-OWN = ("drafter", "verify", "fault", "gamma", "prompt", "save")
+OWN = ("drafter", "verify", "fault", "engine", "gamma", "prompt", "save")
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
@@ -109,7 +109,7 @@ def _own(arguments: argparse.Namespace) -> Any:
         return audit(
             _pair(arguments), PROMPT if arguments.prompt is None else arguments.prompt,
             drafter=drafter, gamma=None if asked else arguments.gamma,
-            verify=arguments.verify, fault=arguments.fault,
+            verify=arguments.verify, fault=arguments.fault, engine=arguments.engine or "auto",
             path=arguments.save, **_common(arguments),
         )  # fmt: skip
     except AuditError as error:
@@ -173,6 +173,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("--gamma", type=int, help="tokens drafted per round (default: 4)")
     command.add_argument("--verify", help="the rule (default: rejection; greedy at temperature 0)")
     command.add_argument("--fault", metavar="NAME", help="break our loop on purpose")
+    command.add_argument(
+        "--engine",
+        choices=("auto", "loop"),
+        help="what draws our loop's texts: the fastest that gives the same, or the loop itself",
+    )
     command.add_argument("--prompt", help="text to continue, for our loop")
     command.add_argument("--save", metavar="FILE", help="keep the texts here, and go on from there")
     command.add_argument("-n", type=int, help="texts per prompt (default: what --effect needs)")

@@ -148,14 +148,14 @@ def test_an_interrupt_is_no_pass(
     machine = own_loop._machine
 
     def interrupted(*arguments: Any) -> Any:
-        draw, _ = machine(*arguments)
+        draw, _, engine = machine(*arguments)
 
         def some(n: int, first: int) -> Any:
             if first >= 500:
                 raise KeyboardInterrupt
             return draw(n, first)
 
-        return some, 500
+        return some, 500, engine
 
     monkeypatch.setattr(own_loop, "_machine", interrupted)
     audit = ["audit", "--bundled", "-n", "2000", "--length", "4", "--gamma", "2", *fault]

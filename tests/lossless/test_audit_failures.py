@@ -224,7 +224,7 @@ ARGUMENTS: list[tuple[Any, dict[str, Any], str]] = [
     (draws, {"prompt": [9], "target": PAIR}, "prompt has ids outside"),
     (draws, {"prompt": PROMPT, "target": PAIR, "seed": -1}, "seed must be"),
     (draws, {"prompt": PROMPT, "method": "two_sample"}, "needs reference="),
-    (PAIR, {"prompt": PROMPT, "reference": draws}, "audit it without reference="),
+    (PAIR, {"prompt": PROMPT, "reference": draws}, "reference= cannot be combined with a Pair"),
     (PAIR, {"prompt": PROMPT, "fault": "no such"}, "fault must be one of"),
     (PAIR, {"prompt": PROMPT, "fault": "no_draw", "verify": "block"}, "leave drafter and verify"),
     ([], {"prompt": PROMPT, "target": PAIR}, "subject is empty"),

@@ -63,6 +63,10 @@ class Replicas:
     at_once : int, optional
         How many texts are decoded in one batch. 1: one after another, over remembered logits. By
         default whichever is faster for the model, the length and the number of texts.
+    engine : {"auto", "loop"}
+        "loop" runs every text by itself with real passes, as :func:`specviz.generate` does; "auto"
+        remembers logits or batches passes where that gives the same texts faster. What ran is in
+        :attr:`engine` afterwards.
     target_of, draws_of : callable, optional
         Wrap the target or the draws (planted faults do).
 
@@ -95,6 +99,7 @@ class Replicas:
         seed: int = 0,
         max_new_tokens: int | None = None,
         at_once: int | None = None,
+        engine: str = "auto",
         target_of: Callable[[Target], Target] | None = None,
         draws_of: Callable[[Draws], Draws] | None = None,
     ) -> None:
@@ -118,13 +123,24 @@ class Replicas:
                 f"prompt and length need {len(self.prompt) + length} tokens, the target's context "
                 f"holds {self._limit}: shorten one of them"
             )
-        self._at_once, self._whole_pair = at_once, pair
+        self._at_once, self._whole_pair = 1 if engine == "loop" else at_once, pair
         self._batched: Batched | None = None
+        if engine == "loop":
+            self.pair, self._target = pair, open_session(pair.target, pair.vocab_size)
+            self._start(self._target, self.pair)
+            return
         try:
             self._start(self._target, self.pair)
         except Exception:  # a drafter that reads hidden states or the cache: every pass is run
             self.pair, self._target = pair, open_session(pair.target, pair.vocab_size)
             self._start(self._target, self.pair)
+
+    @property
+    def engine(self) -> str:
+        """What draws the texts: "batches", "logit cache", or "loop" with real passes."""
+        if self._batched is not None:
+            return "batches"
+        return "logit cache" if isinstance(self.pair, RememberingPair) else "loop"
 
     def _start(self, target: Target, pair: Any) -> tuple[Target, DraftSession]:
         """Return the target with nothing fed, and the drafter's session for the same text."""

@@ -45,6 +45,7 @@ def audit(
     gamma: Any = None,
     verify: Any = None,
     fault: Any = None,
+    engine: str = "auto",
     temperature: float | None = None,
     top_k: int | None = None,
     top_p: float | None = None,
@@ -92,6 +93,10 @@ def audit(
         against the target's distribution before it, for texts of any length. "enumeration": the
         distribution itself, for tables. "auto" chooses by how many texts there are and how long
         they are.
+    engine : {"auto", "loop"}
+        What draws the texts of our own loop: "auto" takes the fastest that gives the same texts,
+        "loop" the loop and verification pass of :func:`specviz.generate`. Either way that pass is
+        also compared with fresh passes of the model, and the report says what ran.
     temperature, top_k, top_p, min_p, repetition_penalty
         What the texts were drawn with; those recorded with them by default.
     vocab_size, end_ids
@@ -164,8 +169,11 @@ def audit(
         raise ValueError("prompts is empty: give at least one prompt")
     every = list(prompts) if prompts is not None else [] if prompt is None else [prompt]
     own = hasattr(subject, "target") and hasattr(subject, "encode")
-    if not own and (drafter, gamma, verify, fault) != (None,) * 4:
-        raise ValueError("drafter, gamma, verify and fault are for our own loop: subject=a Pair")
+    checks.one_of("engine", engine, ("auto", "loop"))
+    if not own and (drafter, gamma, verify, fault, engine) != (None, None, None, None, "auto"):
+        raise ValueError(
+            "drafter, gamma, verify, fault and engine are for our own loop: subject=a Pair"
+        )
     if method == "enumeration" and (not own or reference is not None):
         raise ValueError(
             "method='enumeration' computes the distribution of our own loop on tables: subject=a "
@@ -177,11 +185,15 @@ def audit(
         if reference is None:
             raise ValueError("method='two_sample' needs reference=: texts with speculation off")
         if own:
-            raise ValueError("a Pair has its target: audit it without reference=")
+            raise ValueError(
+                "reference= cannot be combined with a Pair; the Pair's target is the reference"
+            )
         known = None if target is None else against(target, end_ids)
         return audit_two_samples(subject, reference, every, asked, known, vocab_size, end_ids)
     if own:
-        return audit_own(subject, every, asked, target, end_ids, drafter, gamma, verify, fault)
+        return audit_own(
+            subject, every, asked, target, end_ids, drafter, gamma, verify, fault, engine
+        )
     if target is None:
         raise ValueError(
             "target is needed: the model whose distribution is claimed (a Pair or a model), or "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from specviz.core.contract import IntArray, Sampling
@@ -17,6 +18,15 @@ LONG_AT_ONCE = 256
 """Texts per call where they are long: what an interrupt may cost."""
 
 LONG = 16
+
+ENGINES = {
+    "vectorised rejection": "the vectorised rejection, which draws as the loop does from logits "
+    "computed context by context, without the loop's verification pass",
+    "logit cache": "the shipped loop over remembered logits, without its verification pass",
+    "batches": "the shipped loop with the passes of many texts batched",
+    "loop": "the shipped loop with the shipped verification pass",
+}
+"""What may draw the texts of an audit, in words."""
 
 
 def chosen(
@@ -39,6 +49,14 @@ def chosen(
     )
 
 
+@dataclass(frozen=True)
+class OwnLoop:
+    """What draws texts, and which engine it ran."""
+
+    drawer: Drawer
+    engine: Callable[[], str]
+
+
 def own_loop(
     pair: Any,
     prompt: IntArray,
@@ -49,7 +67,8 @@ def own_loop(
     seed: int,
     fault: Any = None,
     progress: bool = False,
-) -> Drawer:
+    engine: str = "auto",
+) -> OwnLoop:
     """Return what draws ``length`` tokens after one prompt.
 
     The loop is asked for more than ``length``, so that no round that matters is cut short.
@@ -68,21 +87,21 @@ def own_loop(
     name = f"{drafter.name} with {rule.name}"
     if fault is not None:
         name += f" and the fault {fault.name!r}"
-    many, per_call = _machine(
-        pair, prompt, length, longest, drafter, rule, sampling, seed, fault, progress
+    many, per_call, engine_of = _machine(
+        pair, prompt, length, longest, drafter, rule, sampling, seed, fault, progress, engine
     )
 
     def draw(ids: IntArray, n: int, its_seed: int, first: int) -> Any:
         return many(n, first)
 
-    return Drawer(draw, name, settings, seeded=False, per_call=per_call)
+    return OwnLoop(Drawer(draw, name, settings, seeded=False, per_call=per_call), engine_of)
 
 
 def _machine(
     pair: Any, prompt: IntArray, length: int, longest: int, drafter: Any, rule: Any,
-    sampling: Sampling, seed: int, fault: Any, progress: bool,
-) -> tuple[Any, int]:  # fmt: skip
-    """Return what gives texts (n, first) and how many at a time.
+    sampling: Sampling, seed: int, fault: Any, progress: bool, engine: str,
+) -> tuple[Any, int, Callable[[], str]]:  # fmt: skip
+    """Return what gives texts (n, first), how many at a time, and a name of what ran.
 
     The vectorised rounds are used where they give the same texts (tests/decoding/test_replicas.py
     holds them to it, token for token).
@@ -94,7 +113,7 @@ def _machine(
     from specviz.lossless.faults.run import broken_draws, broken_target
 
     if (
-        fault is None and rule is RULES["rejection"] and not sampling.greedy
+        engine == "auto" and fault is None and rule is RULES["rejection"] and not sampling.greedy
         and type(drafter) is DraftModel and drafter.noise == "draft"
         and isinstance(drafter.gamma, int) and drafter.model is None
     ):  # fmt: skip
@@ -106,20 +125,22 @@ def _machine(
         return (
             lambda n, first: quick.draw(n, seed=seed, first=first, progress=progress),
             LONG_AT_ONCE if quick.is_network and length > LONG else per_call,
+            lambda: "vectorised rejection",
         )
     if fault is None:
         slow = Replicas(
             pair, prompt, length, drafter, rule,
-            sampling=sampling, seed=seed, max_new_tokens=longest,
+            sampling=sampling, seed=seed, max_new_tokens=longest, engine=engine,
         )  # fmt: skip
     else:
         slow = Replicas(
             pair, prompt, length, drafter, rule,
-            sampling=sampling, seed=seed, max_new_tokens=longest,
+            sampling=sampling, seed=seed, max_new_tokens=longest, engine=engine,
             target_of=lambda target: broken_target(fault, target, sampling),
             draws_of=lambda draws: broken_draws(fault, draws),
         )  # fmt: skip
     return (
         lambda n, first: slow.draw(n, first, progress=progress),
         LONG_AT_ONCE if length > LONG else FEW_AT_ONCE,
+        lambda: slow.engine,
     )

@@ -36,6 +36,9 @@ TWO_SAMPLES = 10_000
 
 CALL = 100
 
+CHECKED = 4
+"""Prompts after which the shipped verification pass is compared with fresh passes."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -56,10 +59,11 @@ class Asked:
 
 def audit_own(
     pair: Any, prompts: list[Any], asked: Asked, target: Any, end_ids: Any, drafter: Any,
-    gamma: Any, verify: Any, fault: Any,
+    gamma: Any, verify: Any, fault: Any, engine: str,
 ) -> AuditReport:  # fmt: skip
     """Audit our own loop on a pair."""
-    from specviz.lossless.audit.own_loop import chosen, own_loop
+    from specviz.lossless.audit.own_loop import ENGINES, chosen, own_loop
+    from specviz.lossless.audit.pass_check import check_pass
     from specviz.lossless.faults import get_fault
 
     fault = None if fault is None else get_fault(fault)
@@ -76,11 +80,18 @@ def audit_own(
     if draft is None and used.name in ("draft_model", "tree"):
         draft = pair.draft
     asked = replace(asked, draft=draft)
-    drawers = [
-        own_loop(pair, ids, length, used, rule, sampling, asked.seed, fault, asked.progress)
+    loops = [
+        own_loop(pair, ids, length, used, rule, sampling, asked.seed, fault, asked.progress, engine)
         for ids in prompts_ids
     ]
+    drawers = [loop.drawer for loop in loops]
     report = _drawn(drawers, prompts_ids, asked, held, length, sampling)
+    checks = []
+    if fault is None:  # a planted fault is for the tests of emitted tokens to find
+        found = (check_pass(pair, ids, used, seed=asked.seed) for ids in prompts_ids[:CHECKED])
+        checks = [check for check in found if check is not None]
+    ran = "; ".join(dict.fromkeys(ENGINES[loop.engine()] for loop in loops))
+    report = replace(report, engine=ran, passes=tuple(checks))
     if length <= used.depth:
         note = (
             f"Texts of {length} tokens never reach past gamma = {used.depth}: a wrong bonus token "

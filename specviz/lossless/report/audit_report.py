@@ -9,6 +9,7 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
+from specviz.lossless.audit.pass_check import PassCheck
 from specviz.lossless.audit.recorded_texts import plain_value
 from specviz.lossless.report.battery_report import BatteryReport, Verdict
 from specviz.lossless.statistics.sample import Sample
@@ -57,6 +58,10 @@ class AuditReport:
         What else the reader should know, such as a run that was cut short.
     interrupted : bool
         Whether someone ended the audit before every text was drawn.
+    engine : str
+        What drew the texts, where our own loop was audited.
+    passes : tuple of PassCheck
+        The shipped verification pass compared with fresh passes, for our own loop; one per prompt.
     samples : tuple of Sample
         The texts, where each prompt's have one length; not part of :meth:`to_dict`.
     """
@@ -73,29 +78,35 @@ class AuditReport:
     length: int | None = None
     notes: tuple[str, ...] = ()
     interrupted: bool = False
+    engine: str = ""
+    passes: tuple[PassCheck, ...] = ()
     samples: tuple[Sample, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of all reports."""
+        """The worst verdict of all reports, and of the verification pass."""
         if self.exact_tv is not None:
             tolerated = 1e-9 + self.margin * (self.length or 1)
             same = self.exact_tv <= tolerated
             return Verdict.NO_DISCREPANCY_FOUND if same else Verdict.DISCREPANCY
-        return next(v for v in WORST_FIRST if any(r.verdict is v for r in self.reports))
+        found = {report.verdict for report in self.reports}
+        if not all(check.tv <= max(check.tolerance, self.margin) for check in self.passes):
+            found.add(Verdict.DISCREPANCY)
+        return next(verdict for verdict in WORST_FIRST if verdict in found)
 
     @property
     def report(self) -> BatteryReport:
-        """The report that decided the verdict.
+        """The report with the worst verdict.
 
         Raises
         ------
         ValueError
             With "enumeration" there is none: nothing was sampled.
         """
-        for report in self.reports:
-            if report.verdict is self.verdict:
-                return report
+        for verdict in WORST_FIRST:
+            for report in self.reports:
+                if report.verdict is verdict:
+                    return report
         raise ValueError("an audit by enumeration has no battery: see exact_tv")
 
     @property
@@ -116,6 +127,10 @@ class AuditReport:
                 if any(r.verdict is v for r in self.reports)
             )
             said.insert(0, f"{len(self.reports)} prompts: {counts}. The worst:")
+        if self.engine:
+            said.append(f"The texts were drawn by {self.engine}.")
+        for check in self.passes:
+            said.insert(0 if not check.ok else len(said), check.text)
         return " ".join([*said, *self.notes])
 
     def _enumerated(self) -> str:
@@ -144,6 +159,8 @@ class AuditReport:
             "length": self.length,
             "notes": list(self.notes),
             "interrupted": self.interrupted,
+            "engine": self.engine,
+            "passes": [check.to_dict() for check in self.passes],
             "reports": [report.to_dict() for report in self.reports],
         }
 
@@ -231,7 +248,14 @@ class AuditReport:
                 f'<div class="sv-audit"><p><strong>{escape(self.verdict.value)}</strong></p>'
                 f"<p>{escape(self.text)}</p></div>"
             )
-        notes = "".join(f"<p><bdi>{escape(note)}</bdi></p>" for note in self.notes)
+        said = [check.text for check in self.passes]
+        if self.engine:
+            said.insert(0, f"The texts were drawn by {self.engine}.")
+        said += self.notes
+        notes = "".join(f"<p><bdi>{escape(note)}</bdi></p>" for note in said)
         parts = "".join(report._repr_html_() for report in self.reports)
-        head = f"<p>Audit of <bdi>{escape(self.subject)}</bdi> ({escape(self.method)}).</p>"
+        head = (
+            f"<p><strong>{escape(self.verdict.value)}</strong>. Audit of "
+            f"<bdi>{escape(self.subject)}</bdi> ({escape(self.method)}).</p>"
+        )
         return f'<div class="sv-audit">{head}{notes}{parts}</div>'
