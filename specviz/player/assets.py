@@ -28,7 +28,7 @@ LAB_SHEETS = ("player.css", "views.css", "editor.css", "watch.css")
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:const|function|async function) (\w+))", re.MULTILINE)
 _DEFAULT = re.compile(r"^export default .*\n", re.MULTILINE)
-_COMMENT = re.compile(r"^[ \t]*(?://.*|/\*\*(?:[^*]|\*(?!/))*\*/)\n", re.MULTILINE)
+_COMMENT = re.compile(r"^[ \t]*//.*\n|^[ \t]*/\*\*(?:[^*]|\*(?!/))*\*/[ \t]*\n?", re.MULTILINE)
 _BLANK = re.compile(r"\n\s+")
 
 # What a host calls its own colours: JupyterLab, else VS Code, else ours.

@@ -55,8 +55,8 @@ def choices(pair: Any, given: Any = None) -> list[Choice]:
     """
     found = []
     if given is not None:
-        trees, noise = getattr(given, "trees", False), getattr(given, "noise", "draft")
-        found.append(Choice(_name_of(given), takes_gamma=False, trees=trees, noise=noise))
+        noise = "target" if given.traits.coupled else "draft"
+        found.append(Choice(_name_of(given), False, trees=given.traits.trees, noise=noise))
     if pair.draft is not None:
         found.append(Choice("draft model", noise="either"))
     found.append(Choice("prompt lookup"))

@@ -20,7 +20,8 @@ import { evidence } from "./words.js";
  */
 
 /** How far a lane reaches, in arrivals of the runner-up. */
-const REACH = 3, BEHIND = 1.3;
+const REACH = 3,
+  BEHIND = 1.3;
 
 /**
  * A race of tokens: who arrived first and when, when the next one did, and the proposal.
@@ -33,25 +34,42 @@ function raceOf(title, winner, first, second, proposal = null) {
   // an arrival that is not on record lies behind the runner-up: room for that
   const unknown = proposal && !proposal.same && !(proposal.time >= 0);
   const reach = unknown ? BEHIND * second : Math.min(proposal?.time || 0, REACH * second);
-  const end = Math.max(first, second < Infinity ? second : first, reach < Infinity ? reach : 0) || 1;
+  const end =
+    Math.max(first, second < Infinity ? second : first, reach < Infinity ? reach : 0) || 1;
   const at = (/** @type {number} */ time) => Math.min(1, time / end);
   /** @type {Lane[]} */
-  const lanes = [{
-    text: winner, role: proposal?.same ? "first: the proposal" : "first", mark: proposal?.same ? "✓" : "",
-    look: "first", from: 0, to: at(first), value: number(first),
-  }];
+  const lanes = [
+    {
+      text: winner,
+      role: proposal?.same ? "first: the proposal" : "first",
+      mark: proposal?.same ? "✓" : "",
+      look: "first",
+      from: 0,
+      to: at(first),
+      value: number(first),
+    },
+  ];
   const lost = proposal && !proposal.same;
   const runnerUp = lost && Math.abs(proposal.time - second) <= 1e-5 * second;
   if (second < Infinity)
     lanes.push({
-      text: runnerUp ? proposal.text : "", role: runnerUp ? "second: the proposal" : "second", mark: runnerUp ? "✗" : "",
-      look: runnerUp ? "lost" : "second", from: 0, to: at(second), value: number(second),
+      text: runnerUp ? proposal.text : "",
+      role: runnerUp ? "second: the proposal" : "second",
+      mark: runnerUp ? "✗" : "",
+      look: runnerUp ? "lost" : "second",
+      from: 0,
+      to: at(second),
+      value: number(second),
     });
   if (lost && !runnerUp) {
     const known = proposal.time >= 0;
     lanes.push({
-      text: proposal.text, role: "the proposal", mark: "✗", look: known && proposal.time <= end ? "lost" : "open",
-      from: known ? 0 : at(Math.min(second, end)), to: 1,
+      text: proposal.text,
+      role: "the proposal",
+      mark: "✗",
+      look: known && proposal.time <= end ? "lost" : "open",
+      from: known ? 0 : at(Math.min(second, end)),
+      to: 1,
       value: proposal.time === Infinity ? "never" : known ? number(proposal.time) : "later",
     });
   }
@@ -63,12 +81,18 @@ function raceOf(title, winner, first, second, proposal = null) {
  * @param {Data} data @param {number} row
  */
 export function targetRace(data, row) {
-  const own = data.node.own[row], first = data.node.own_time[row];
+  const own = data.node.own[row],
+    first = data.node.own_time[row];
   if (own === NONE || !(first >= 0)) return null;
   const same = own === data.node.token[row];
   const text = trimmed(tokenText(data, data.node.token[row]));
-  return raceOf("the target's race: every token runs, the likelier the faster", trimmed(tokenText(data, own)), first,
-    data.node.own_second[row], { text, same, time: same ? first : arrival(data, row) });
+  return raceOf(
+    "the target's race: every token runs, the likelier the faster",
+    trimmed(tokenText(data, own)),
+    first,
+    data.node.own_second[row],
+    { text, same, time: same ? first : arrival(data, row) },
+  );
 }
 
 /**
@@ -82,19 +106,32 @@ export function arrival(data, row) {
   return p > 0 ? (data.node.q_time[row] * data.node.q[row]) / p : Infinity;
 }
 
-/** The draft's own race, with the target's noise; null if it had none. @param {Data} data @param {number} row */
+/**
+ * The draft's own race, with the target's noise; null if it had none.
+ * @param {Data} data
+ * @param {number} row
+ */
 export function draftRace(data, row) {
   if (data.node.q_draw[row] !== 2) return null;
   const text = trimmed(tokenText(data, data.node.token[row]));
-  const race = raceOf("the draft's race: the same noise, its own speeds q", text, data.node.q_time[row], data.node.q_second[row]);
+  const race = raceOf(
+    "the draft's race: the same noise, its own speeds q",
+    text,
+    data.node.q_time[row],
+    data.node.q_second[row],
+  );
   return { ...race, of: "draft" };
 }
 
 /** The race for a closing token. @param {Data} data @param {number} r */
 export function closingRace(data, r) {
   const token = trimmed(tokenText(data, data.round.closing[r]));
-  return raceOf("the target's race: every token runs, the likelier the faster", token,
-    data.round.closing_time[r], data.round.closing_second[r]);
+  return raceOf(
+    "the target's race: every token runs, the likelier the faster",
+    token,
+    data.round.closing_time[r],
+    data.round.closing_second[r],
+  );
 }
 
 /**
@@ -103,9 +140,13 @@ export function closingRace(data, r) {
  * @returns {Contest}
  */
 export function topTwo(data, table, row) {
-  const name = table === "node" ? "top" : "distribution", x = table === "node" ? data.node.token[row] : NONE;
-  const ids = rowOf(data, table, name, row), p = rowOf(data, table, `${name}_p`, row);
-  const all = [...ids].map((token, i) => ({ token, p: p[i] })).filter((one) => one.token !== NONE && one.p > 0);
+  const name = table === "node" ? "top" : "distribution",
+    x = table === "node" ? data.node.token[row] : NONE;
+  const ids = rowOf(data, table, name, row),
+    p = rowOf(data, table, `${name}_p`, row);
+  const all = [...ids]
+    .map((token, i) => ({ token, p: p[i] }))
+    .filter((one) => one.token !== NONE && one.p > 0);
   all.sort((a, b) => b.p - a.p);
   const shown = all.slice(0, 2);
   if (x !== NONE && !shown.some((one) => one.token === x))
@@ -114,11 +155,16 @@ export function topTwo(data, table, row) {
     title: "the target's most likely tokens",
     lanes: shown.map((one, i) => {
       const mine = one.token === x;
-      const rank = all.length > i && one.p > 0 ? ["most likely", "second", "the proposal"][i] : "the proposal";
+      const rank =
+        all.length > i && one.p > 0 ? ["most likely", "second", "the proposal"][i] : "the proposal";
       return {
-        text: trimmed(tokenText(data, one.token)), role: mine && rank !== "the proposal" ? `${rank}: the proposal` : rank,
-        mark: mine ? (i ? "✗" : "✓") : "", look: i ? (mine ? "lost" : "second") : "first",
-        from: 0, to: one.p, value: number(one.p),
+        text: trimmed(tokenText(data, one.token)),
+        role: mine && rank !== "the proposal" ? `${rank}: the proposal` : rank,
+        mark: mine ? (i ? "✗" : "✓") : "",
+        look: i ? (mine ? "lost" : "second") : "first",
+        from: 0,
+        to: one.p,
+        value: number(one.p),
       };
     }),
   };
@@ -129,34 +175,55 @@ export function topTwo(data, table, row) {
  * @param {Data} data @param {number} row
  */
 export function verdictOf(data, row) {
-  const token = data.node.token[row], x = quoted(tokenText(data, token));
-  const own = data.node.own[row], rule = data.header.rule;
+  const token = data.node.token[row],
+    x = quoted(tokenText(data, token));
+  const own = data.node.own[row],
+    rule = data.header.rule;
   if (own !== NONE && data.node.own_time[row] >= 0) {
-    const first = data.node.own_time[row], second = data.node.own_second[row];
+    const first = data.node.own_time[row],
+      second = data.node.own_second[row];
     const ahead = second < Infinity ? `, the next at ${number(second)}` : "";
     const won = `${quoted(tokenText(data, own))} arrived first, at ${number(first)}${ahead}`;
     if (own === token) return `No u here. ${won}. The proposal is that token: accepted.`;
     const time = arrival(data, row);
-    const late = time === Infinity ? `: with p = 0 it never arrives` : time >= 0 ? `: with the same noise it arrives at ${number(time)}` : "";
+    const late =
+      time === Infinity
+        ? `: with p = 0 it never arrives`
+        : time >= 0
+          ? `: with the same noise it arrives at ${number(time)}`
+          : "";
     return `No u here. ${won}. The proposal ${x} is another one${late}: rejected.`;
   }
   if (rule === "greedy") {
-    const best = evidence(data, row).own, p = data.node.p[row];
+    const best = evidence(data, row).own,
+      p = data.node.p[row];
     const most = Math.max(...rowOf(data, "node", "top_p", row));
     const whole = most === 1 ? " At temperature 0 all of p lies on one token." : "";
-    if (best === token) return `No draw: the target's most likely token is the proposal ${x}: accepted.${whole}`;
-    return `No draw: the target's most likely token is ${quoted(tokenText(data, best))} (p = ${number(most)}); the proposal ${x} has ${number(p)}, a gap of ${number(most - p)}: rejected.${whole}`;
+    if (best === token)
+      return `No draw: the target's most likely token is the proposal ${x}: accepted.${whole}`;
+    return (
+      `No draw: the target's most likely token is ${quoted(tokenText(data, best))} (p = ` +
+      `${number(most)}); the proposal ${x} has ${number(p)}, a gap of ${number(most - p)}: ` +
+      `rejected.${whole}`
+    );
   }
   const kept = data.node.verdict[row] === 1;
-  return `No draw: this rule looks only at p, which gives ${x} ${number(data.node.p[row])}: ${kept ? "enough, accepted" : "too little, rejected"}.`;
+  return (
+    `No draw: this rule looks only at p, which gives ${x} ${number(data.node.p[row])}: ` +
+    `${kept ? "enough, accepted" : "too little, rejected"}.`
+  );
 }
 
 function lane() {
-  const mark = h("b", { class: "svp-glyph" }), text = h("bdi"), role = h("small");
-  const bar = h("i"), value = h("span", { class: "svp-time" });
+  const mark = h("b", { class: "svp-glyph" }),
+    text = h("bdi"),
+    role = h("small");
+  const bar = h("i"),
+    value = h("span", { class: "svp-time" });
   const el = h("div", { class: "svp-runner", role: "listitem" }, [
     h("div", { class: "svp-who" }, [h("div", {}, [mark, text]), role]),
-    h("div", { class: "svp-track" }, [bar]), value,
+    h("div", { class: "svp-track" }, [bar]),
+    value,
   ]);
   return { el, mark, text, role, bar, value };
 }

@@ -29,37 +29,77 @@ export const KEYS = [
  */
 export function command({ key, shiftKey }) {
   switch (key) {
-    case " ": return ["toggle"];
-    case "ArrowRight": return ["jump", shiftKey ? "phase" : "token", 1];
-    case "ArrowLeft": return ["jump", shiftKey ? "phase" : "token", -1];
-    case "ArrowDown": case "PageDown": return ["jump", "round", 1];
-    case "ArrowUp": case "PageUp": return ["jump", "round", -1];
-    case "Home": return ["edge", -1];
-    case "End": return ["edge", 1];
-    case "n": return ["jump", "rejection", 1];
-    case "N": return ["jump", "rejection", -1];
-    case "b": return ["jump", "bonus", 1];
-    case "B": return ["jump", "bonus", -1];
-    case "/": return ["find"];
-    case "+": case "=": return ["speed", 1];
-    case "-": case "−": return ["speed", -1];
-    case "p": return ["predict"];
-    case "k": return ["guess", true];
-    case "x": return ["guess", false];
-    case "r": return ["guess", null];
-    case "u": return ["hint"];
-    case "g": return ["guided"];
-    case "f": return ["full"];
-    case "c": return ["link"];
-    case "?": return ["help"];
-    case "Escape": return ["escape"];
-    default: return null;
+    case " ":
+      return ["toggle"];
+    case "ArrowRight":
+      return ["jump", shiftKey ? "phase" : "token", 1];
+    case "ArrowLeft":
+      return ["jump", shiftKey ? "phase" : "token", -1];
+    case "ArrowDown":
+    case "PageDown":
+      return ["jump", "round", 1];
+    case "ArrowUp":
+    case "PageUp":
+      return ["jump", "round", -1];
+    case "Home":
+      return ["edge", -1];
+    case "End":
+      return ["edge", 1];
+    case "n":
+      return ["jump", "rejection", 1];
+    case "N":
+      return ["jump", "rejection", -1];
+    case "b":
+      return ["jump", "bonus", 1];
+    case "B":
+      return ["jump", "bonus", -1];
+    case "/":
+      return ["find"];
+    case "+":
+    case "=":
+      return ["speed", 1];
+    case "-":
+    case "−":
+      return ["speed", -1];
+    case "p":
+      return ["predict"];
+    case "k":
+      return ["guess", true];
+    case "x":
+      return ["guess", false];
+    case "r":
+      return ["guess", null];
+    case "u":
+      return ["hint"];
+    case "g":
+      return ["guided"];
+    case "f":
+      return ["full"];
+    case "c":
+      return ["link"];
+    case "?":
+      return ["help"];
+    case "Escape":
+      return ["escape"];
+    default:
+      return null;
   }
 }
 
-/** @param {string} glyph @param {string} label @param {() => void} does @param {any} [extra] attributes */
+/**
+ * @param {string} glyph
+ * @param {string} label
+ * @param {() => void} does
+ * @param {any} [extra] attributes
+ */
 export function button(glyph, label, does, extra = {}) {
-  const made = h("button", { type: "button", title: label, "aria-label": label, text: glyph, ...extra });
+  const made = h("button", {
+    type: "button",
+    title: label,
+    "aria-label": label,
+    text: glyph,
+    ...extra,
+  });
   made.addEventListener("click", does);
   return made;
 }
@@ -68,7 +108,11 @@ export function button(glyph, label, does, extra = {}) {
 export function helpList(keys, more) {
   return h("div", { class: "svp-help", hidden: true, role: "dialog", "aria-label": "Keys" }, [
     h("b", { text: "Keys" }),
-    h("dl", {}, keys.flatMap(([key, does]) => [h("dt", { text: key }), h("dd", { text: does })])),
+    h(
+      "dl",
+      {},
+      keys.flatMap(([key, does]) => [h("dt", { text: key }), h("dd", { text: does })]),
+    ),
     h("p", { text: more }),
   ]);
 }
@@ -79,7 +123,13 @@ export function helpList(keys, more) {
  */
 export function notice(leave) {
   const said = h("span", { role: "status" });
-  const address = h("input", { type: "text", readonly: true, hidden: true, class: "svp-address", "aria-label": "Link to this position" });
+  const address = h("input", {
+    type: "text",
+    readonly: true,
+    hidden: true,
+    class: "svp-address",
+    "aria-label": "Link to this position",
+  });
   const el = h("div", { class: "svp-notice" }, [said, address]);
   const say = (/** @type {string} */ text) => {
     show(address, false);
@@ -94,7 +144,9 @@ export function notice(leave) {
     leave();
   });
   return {
-    el, say, hush,
+    el,
+    say,
+    hush,
     /**
      * Copy an address. In a frame, or where copying is not allowed, show it, ready to be copied.
      * @param {{ href: string, hash: string }} place
@@ -110,7 +162,8 @@ export function notice(leave) {
       };
       if (window.self !== window.top) shown();
       const copying = navigator.clipboard?.writeText(text);
-      if (copying) copying.then(() => (address.hidden ? say("copied") : setText(said, "copied:")), shown);
+      if (copying)
+        copying.then(() => (address.hidden ? say("copied") : setText(said, "copied:")), shown);
       else shown();
     },
   };
@@ -118,17 +171,34 @@ export function notice(leave) {
 
 /** @param {any} player @param {{ standalone: boolean, length: number }} options */
 export function controls(player, options) {
-  const play = button("▶", "Play (space)", () => player.toggle(), { class: "svp-play", "data-testid": "svp-play" });
+  const play = button("▶", "Play (space)", () => player.toggle(), {
+    class: "svp-play",
+    "data-testid": "svp-play",
+  });
   const scrub = h("input", {
-    type: "range", min: 0, max: Math.max(0, options.length - 1), step: 1, value: 0,
-    class: "svp-scrub", "aria-label": "Position in steps", "data-testid": "svp-scrub",
+    type: "range",
+    min: 0,
+    max: Math.max(0, options.length - 1),
+    step: 1,
+    value: 0,
+    class: "svp-scrub",
+    "aria-label": "Position in steps",
+    "data-testid": "svp-scrub",
   });
   scrub.addEventListener("input", () => player.go(Number(scrub.value)));
   const where = h("output", { class: "svp-where", "data-testid": "svp-where" });
-  const speed = h("select", { "aria-label": "Steps per second", title: "Steps per second" },
-    SPEEDS.map((x) => h("option", { value: x, text: `${x}/s` })));
+  const speed = h(
+    "select",
+    { "aria-label": "Steps per second", title: "Steps per second" },
+    SPEEDS.map((x) => h("option", { value: x, text: `${x}/s` })),
+  );
   speed.addEventListener("change", () => player.setSpeed(Number(speed.value)));
-  const find = h("input", { type: "search", placeholder: "find a token", "aria-label": "Find a token", class: "svp-find" });
+  const find = h("input", {
+    type: "search",
+    placeholder: "find a token",
+    "aria-label": "Find a token",
+    class: "svp-find",
+  });
   const note = notice(() => player.focus());
   find.addEventListener("keydown", (/** @type {any} */ event) => {
     event.stopPropagation();
@@ -138,8 +208,12 @@ export function controls(player, options) {
     player.focus();
   });
   find.addEventListener("input", () => note.hush());
-  const predict = button("predict", "Predict, then reveal (p)", () => player.predict(), { "aria-pressed": "false" });
-  const guided = button("captions", "Captions (g)", () => player.guided(), { "aria-pressed": "false" });
+  const predict = button("predict", "Predict, then reveal (p)", () => player.predict(), {
+    "aria-pressed": "false",
+  });
+  const guided = button("captions", "Captions (g)", () => player.guided(), {
+    "aria-pressed": "false",
+  });
   const link = button("link", "Copy a link to this position (c)", () => player.link());
   show(link, options.standalone);
   const full = button("full", "Full screen (f)", () => player.full());
@@ -154,20 +228,32 @@ export function controls(player, options) {
       button("▸", "Forward (right)", () => player.jump("token", 1), { "data-testid": "svp-next" }),
       button("▸|", "Next round (down)", () => player.jump("round", 1)),
     ),
-    scrub, where,
+    scrub,
+    where,
     group(
-      button("✗▸", "Next rejection (n)", () => player.jump("rejection", 1), { class: "svp-rejects" }),
+      button("✗▸", "Next rejection (n)", () => player.jump("rejection", 1), {
+        class: "svp-rejects",
+      }),
       button("+▸", "Next bonus (b)", () => player.jump("bonus", 1), { class: "svp-bonuses" }),
       speed,
     ),
     group(find),
-    group(predict, guided, link, full, help), note.el,
+    group(predict, guided, link, full, help),
+    note.el,
   ]);
-  const list = helpList(KEYS,
-    "Click a token, a card or a block to go there. Drag u, or the draw below it, to see what would have happened.");
+  const list = helpList(
+    KEYS,
+    "Click a token, a card or a block to go there. Drag u, or the draw below it, to see what " +
+      "would have happened.",
+  );
   let last = "";
   return {
-    el, list, find, say: note.say, hush: note.hush, offer: note.offer,
+    el,
+    list,
+    find,
+    say: note.say,
+    hush: note.hush,
+    offer: note.offer,
     showHelp(on) {
       show(list, on ?? list.hidden);
       if (!list.hidden) list.scrollIntoView?.({ block: "nearest" });

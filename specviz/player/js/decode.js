@@ -1,7 +1,8 @@
 // From the bytes that projection.py packs to what the views read: strings, columns, sums.
 
 /**
- * @typedef {Record<string, Float32Array | Uint16Array | Uint8Array | Int32Array | Float64Array>} Columns
+ * @typedef {Record<string, Float32Array | Uint16Array | Uint8Array | Int32Array | Float64Array>}
+ *   Columns
  * @typedef {object} Data
  * @property {any} header      strings, prompt, rule, settings, baseline (see projection.py)
  * @property {number} rounds   how many rounds there are
@@ -36,7 +37,9 @@ export async function unzip(packed) {
     typeof packed === "string"
       ? Uint8Array.from(atob(packed.trim()), (c) => c.charCodeAt(0))
       : new Uint8Array(packed.buffer, packed.byteOffset, packed.byteLength);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  const stream = new Blob([/** @type {Uint8Array<ArrayBuffer>} */ (bytes)])
+    .stream()
+    .pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
@@ -107,17 +110,24 @@ export function indexed(header, node, round, width) {
   const names = ["accepted", "examined", "proposed", "overlap", "overlaps", "tokens", "seconds"];
   /** @type {Record<string, Float64Array>} */
   const sums = Object.fromEntries(names.map((n) => [n, new Float64Array(rounds + 1)]));
-  const out = [], outKind = [], outNode = [], outRound = [];
+  const out = [],
+    outKind = [],
+    outNode = [],
+    outRound = [];
   let isTree = false;
   /** @param {number} token @param {number} kind @param {number} of @param {number} r */
   const emit = (token, kind, of, r) => {
-    out.push(token), outKind.push(kind), outNode.push(of), outRound.push(r);
+    (out.push(token), outKind.push(kind), outNode.push(of), outRound.push(r));
   };
   for (let r = 0; r < rounds; r++) {
-    const first = start[r], last = first + round.nodes[r];
+    const first = start[r],
+      last = first + round.nodes[r];
     start[r + 1] = last;
     outStart[r] = out.length;
-    let accepted = 0, examined = 0, overlap = 0, overlaps = 0;
+    let accepted = 0,
+      examined = 0,
+      overlap = 0,
+      overlaps = 0;
     const seen = new Set();
     for (let i = first; i < last; i++) {
       const parent = node.parent[i];
@@ -129,20 +139,39 @@ export function indexed(header, node, round, width) {
       if (verdict) {
         examined++;
         // of siblings only the first faces p itself; later ones face a residual
-        if (!seen.has(parent) && node.overlap[i] >= 0) (overlap += node.overlap[i]), overlaps++;
+        if (!seen.has(parent) && node.overlap[i] >= 0) ((overlap += node.overlap[i]), overlaps++);
       }
       seen.add(parent);
     }
     if (round.closing_emitted[r]) emit(round.closing[r], 10 + round.closing_kind[r], -1, r);
     const seconds = round.draft_seconds[r] + round.verify_seconds[r] + round.other_seconds[r];
-    const now = [accepted, examined, last - first, overlap, overlaps, out.length - outStart[r], seconds];
+    const now = [
+      accepted,
+      examined,
+      last - first,
+      overlap,
+      overlaps,
+      out.length - outStart[r],
+      seconds,
+    ];
     names.forEach((name, k) => (sums[name][r + 1] = sums[name][r] + now[k]));
   }
   outStart[rounds] = out.length;
   return {
-    header, rounds, node, round, width, start, depth, outStart, sums, isTree,
-    out: Uint16Array.from(out), outKind: Uint8Array.from(outKind),
-    outNode: Int32Array.from(outNode), outRound: Int32Array.from(outRound),
+    header,
+    rounds,
+    node,
+    round,
+    width,
+    start,
+    depth,
+    outStart,
+    sums,
+    isTree,
+    out: Uint16Array.from(out),
+    outKind: Uint8Array.from(outKind),
+    outNode: Int32Array.from(outNode),
+    outRound: Int32Array.from(outRound),
   };
 }
 

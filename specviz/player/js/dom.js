@@ -24,7 +24,8 @@ export function h(tag, attributes = {}, children = []) {
   return made;
 }
 
-const TEXT = Symbol("text"), LAST = Symbol("last");
+const TEXT = Symbol("text"),
+  LAST = Symbol("last");
 
 /** @param {any} node @param {string} text */
 export function setText(node, text) {
@@ -58,12 +59,17 @@ export function show(node, shown) {
 
 /** Move and stretch a bar that fills its track: `from` and `size` are shares of the track. */
 export function setBar(node, from, size) {
-  setStyle(node, "transform", `translateX(${(100 * from).toFixed(2)}%) scaleX(${Math.max(0, size).toFixed(4)})`);
+  setStyle(
+    node,
+    "transform",
+    `translateX(${(100 * from).toFixed(2)}%) scaleX(${Math.max(0, size).toFixed(4)})`,
+  );
 }
 
 /** Show a part of a bar that fills its track; hatching keeps its shape, unlike under `setBar`. */
 export function setClip(node, from, size) {
-  const left = 100 * Math.min(1, from), right = 100 * Math.max(0, 1 - from - size);
+  const left = 100 * Math.min(1, from),
+    right = 100 * Math.max(0, 1 - from - size);
   setStyle(node, "clip-path", `inset(0 ${right.toFixed(2)}% 0 ${left.toFixed(2)}%)`);
 }
 

@@ -27,21 +27,34 @@ export function keepingFocus(root, does) {
  * @param {any} root @param {AbortSignal} signal
  */
 export function afterPointer(root, signal) {
-  let one = /** @type {any} */ (null), pressed = false;
+  let one = /** @type {any} */ (null),
+    pressed = false;
   const back = () => root.focus({ preventScroll: true });
-  root.addEventListener("pointerdown", (event) => {
-    pressed = true;
-    one = event.target.type === "range" ? event.target : null;
-  }, { signal });
+  root.addEventListener(
+    "pointerdown",
+    (event) => {
+      pressed = true;
+      one = event.target.type === "range" ? event.target : null;
+    },
+    { signal },
+  );
   window.addEventListener("keydown", () => (pressed = false), { signal, capture: true });
-  root.addEventListener("change", (event) => {
-    if (pressed && event.target.tagName === "SELECT") back();
-  }, { signal });
+  root.addEventListener(
+    "change",
+    (event) => {
+      if (pressed && event.target.tagName === "SELECT") back();
+    },
+    { signal },
+  );
   for (const ends of ["pointerup", "pointercancel"])
-    window.addEventListener(ends, () => {
-      if (one) setTimeout(back); // after what the slider itself does at the end
-      one = null;
-    }, { signal, capture: true });
+    window.addEventListener(
+      ends,
+      () => {
+        if (one) setTimeout(back); // after what the slider itself does at the end
+        one = null;
+      },
+      { signal, capture: true },
+    );
 }
 
 /**
@@ -54,17 +67,21 @@ export function afterPointer(root, signal) {
  * @param {(event: any) => boolean} [keeps]
  */
 export function listenToKeys(root, signal, command, act, keeps = () => false) {
-  root.addEventListener("keydown", (/** @type {any} */ event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const tag = event.target.tagName;
-    const pressed = tag === "BUTTON" && (event.key === " " || event.key === "Enter");
-    if (tag === "SELECT" || pressed || keeps(event)) return event.stopPropagation();
-    const asked = command(event);
-    if (!asked) return;
-    event.preventDefault();
-    event.stopPropagation();
-    act(asked[0], ...asked.slice(1));
-  }, { signal });
+  root.addEventListener(
+    "keydown",
+    (/** @type {any} */ event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      const tag = event.target.tagName;
+      const pressed = tag === "BUTTON" && (event.key === " " || event.key === "Enter");
+      if (tag === "SELECT" || pressed || keeps(event)) return event.stopPropagation();
+      const asked = command(event);
+      if (!asked) return;
+      event.preventDefault();
+      event.stopPropagation();
+      act(asked[0], ...asked.slice(1));
+    },
+    { signal },
+  );
 }
 
 /**
@@ -75,10 +92,21 @@ export function listenToKeys(root, signal, command, act, keeps = () => false) {
 export function keysToTheOnly(page) {
   page.addEventListener("keydown", (event) => {
     if (event.target !== page.body && event.target !== page.documentElement) return;
+    /** @type {NodeListOf<HTMLElement>} */
     const roots = page.querySelectorAll(".svp-player, .svp-race, .svp-editor, .svp-watch");
     if (roots.length !== 1 || event.defaultPrevented) return;
     const { key, code, shiftKey, ctrlKey, metaKey, altKey, repeat } = event;
-    const same = { key, code, shiftKey, ctrlKey, metaKey, altKey, repeat, bubbles: true, cancelable: true };
+    const same = {
+      key,
+      code,
+      shiftKey,
+      ctrlKey,
+      metaKey,
+      altKey,
+      repeat,
+      bubbles: true,
+      cancelable: true,
+    };
     if (roots[0].dispatchEvent(new KeyboardEvent("keydown", same))) return; // of no use to it
     event.preventDefault();
     if (!focused(roots[0])) roots[0].focus({ preventScroll: true });

@@ -12,7 +12,7 @@ import { ACCEPTED, KINDS } from "./decode.js";
  * @property {"draft" | "verify" | "decide" | "close" | "rollback"} phase
  * @property {number} node      the proposal in question, within the round; -1 for none
  * @property {number} first     the round's first row in the table of proposals
- * @property {string[]} status  of each proposal: hidden, ghost (waits for a verdict), asked (the one
+ * @property {string[]} status of each proposal: hidden, ghost (waits for a verdict), asked (the one
  *                              in question, verdict not told), accepted, rejected, never
  * @property {string} closing   hidden, or the kind of the token that closed the round
  * @property {boolean} seenP    whether the target has looked
@@ -29,7 +29,8 @@ import { ACCEPTED, KINDS } from "./decode.js";
  */
 export function frameAt(data, time, step, concealed = false) {
   const { round, phase, node } = time.at(step);
-  const first = data.start[round], n = data.round.nodes[round];
+  const first = data.start[round],
+    n = data.round.nodes[round];
   const status = new Array(n).fill("ghost");
   let emitted = data.outStart[round];
   const judged = phase === "draft" || phase === "verify" ? [] : time.examined(round);
@@ -39,24 +40,33 @@ export function frameAt(data, time, step, concealed = false) {
   if (blocks) {
     settleBlock(data, first, hiding ? node - 1 : node, n - 1, status);
     if (hiding) status[node] = "asked";
-    for (let i = 0; i < n; i++) if (status[i] === "accepted" && data.node.emitted[first + i]) emitted++;
-  } else for (const i of judged) {
-    if (phase === "decide" && i === node && hiding) {
-      status[i] = "asked";
-      break;
+    for (let i = 0; i < n; i++)
+      if (status[i] === "accepted" && data.node.emitted[first + i]) emitted++;
+  } else
+    for (const i of judged) {
+      if (phase === "decide" && i === node && hiding) {
+        status[i] = "asked";
+        break;
+      }
+      const verdict = data.node.verdict[first + i];
+      status[i] = verdict === ACCEPTED ? "accepted" : "rejected";
+      if (verdict === ACCEPTED && data.node.emitted[first + i]) emitted++;
+      if (phase === "decide" && i === node) break;
     }
-    const verdict = data.node.verdict[first + i];
-    status[i] = verdict === ACCEPTED ? "accepted" : "rejected";
-    if (verdict === ACCEPTED && data.node.emitted[first + i]) emitted++;
-    if (phase === "decide" && i === node) break;
-  }
   const over = phase === "close" || phase === "rollback";
   // in a tree a sibling may still be kept
-  const decided = over || (phase === "decide" && !hiding && !data.isTree && status[node] === "rejected");
+  const decided =
+    over || (phase === "decide" && !hiding && !data.isTree && status[node] === "rejected");
   if (decided) for (let i = 0; i < n; i++) if (status[i] === "ghost") status[i] = "never";
   if (over) emitted = data.outStart[round + 1];
   return {
-    step, round, phase, node, first, status, emitted,
+    step,
+    round,
+    phase,
+    node,
+    first,
+    status,
+    emitted,
     closing: over ? KINDS[data.round.closing_kind[round]] : "hidden",
     seenP: phase !== "draft",
     concealed: hiding,
@@ -71,7 +81,8 @@ export function frameAt(data, time, step, concealed = false) {
  */
 export function cacheAt(data, frame, which) {
   const of = (/** @type {string} */ name) => data.round[`${which}_${name}`][frame.round];
-  const before = of("before"), after = of("after");
+  const before = of("before"),
+    after = of("after");
   const peak = of(which === "target" ? "verified" : "proposed");
   const n = data.round.nodes[frame.round];
   let now = peak;
@@ -89,8 +100,10 @@ export function cacheAt(data, frame, which) {
  * @param {Data} data @param {Frame} frame
  */
 export function secondsAt(data, frame) {
-  const r = frame.round, before = data.sums.seconds[r];
-  const draft = data.round.draft_seconds[r], verify = data.round.verify_seconds[r];
+  const r = frame.round,
+    before = data.sums.seconds[r];
+  const draft = data.round.draft_seconds[r],
+    verify = data.round.verify_seconds[r];
   const n = data.round.nodes[r];
   if (frame.phase === "draft") return before + (draft * (frame.node + 1)) / n;
   if (frame.phase === "verify") return before + draft + verify;

@@ -13,7 +13,9 @@ const ASKS = {
 
 /** What decides, as the phase says it. @param {Data} data */
 export function asks(data) {
-  return ASKS[data.header.rule] ?? (data.header.judged_by_u ? "u < its chance" : "the target's own?");
+  return (
+    ASKS[data.header.rule] ?? (data.header.judged_by_u ? "u < its chance" : "the target's own?")
+  );
 }
 
 /** Whether the rule looks only at how likely the target finds a proposal. @param {Data} data */
@@ -30,10 +32,17 @@ export function chanceOf(data) {
 export function aboutTo(data, proposed) {
   if (!proposed) return "Next, the target draws a token from its own distribution.";
   if (data.header.rule === "block")
-    return "Next, every proposal gets a uniform draw u and passes if u falls below its h: the last one that passes decides, and everything up to it is accepted.";
+    return (
+      "Next, every proposal gets a uniform draw u and passes if u falls below its h: the " +
+      "last one that passes decides, and everything up to it is accepted."
+    );
   if (data.header.judged_by_u)
-    return `Next, every proposal x gets its own uniform draw u: it is accepted if u < ${chanceOf(data)}.`;
-  if (looksAtP(data)) return "Next, the rule asks of every proposal whether the target's p for it is enough.";
+    return (
+      "Next, every proposal x gets its own uniform draw u: it is accepted if u < " +
+      `${chanceOf(data)}.`
+    );
+  if (looksAtP(data))
+    return "Next, the rule asks of every proposal whether the target's p for it is enough.";
   return "Next, every proposal is compared with the target's own token there.";
 }
 

@@ -8,7 +8,11 @@ import { buildPlayer } from "./player.js";
 const PATIENCE = 5_000;
 
 /** Why a text ended before its length; what is said of it. */
-const ENDED = { eos: ", the text came to its end", stop: ", at a stop string", context: ", the context is full" };
+const ENDED = {
+  eos: ", the text came to its end",
+  stop: ", at a stop string",
+  context: ", the context is full",
+};
 
 /**
  * What a run's state is called.
@@ -17,14 +21,22 @@ const ENDED = { eos: ", the text came to its end", stop: ", at a stop string", c
  */
 export function told(status, settings) {
   if (status.shown !== status.run) {
-    const words = { running: "starting", cancelled: "cancelled before its first round", error: "not started" };
+    const words = {
+      running: "starting",
+      cancelled: "cancelled before its first round",
+      error: "not started",
+    };
     return words[status.state] + (status.shown ? "; below is the run before" : "");
   }
   const rate = status.passes ? (status.tokens / status.passes).toFixed(2) : "–";
-  const so = `${status.tokens} of ${settings.max_new_tokens} tokens in ${status.passes} passes, ${rate} per pass`;
+  const so =
+    `${status.tokens} of ${settings.max_new_tokens} tokens in ${status.passes} ` +
+    `passes, ${rate} per pass`;
   const lossy = status.lossy ? "; lossy: not the target's distribution" : "";
-  const state = { running: "running", cancelled: "cancelled", error: "stopped", done: "done" }[status.state];
-  const early = status.state === "done" ? ENDED[status.ended] ?? "" : "";
+  const state = { running: "running", cancelled: "cancelled", error: "stopped", done: "done" }[
+    status.state
+  ];
+  const early = status.state === "done" ? (ENDED[status.ended] ?? "") : "";
   return `${state}${early}: ${so}${lossy}`;
 }
 
@@ -35,8 +47,12 @@ export function told(status, settings) {
 export function settingsOf(fields) {
   const number = (/** @type {any} */ one) => (one.value.trim() === "" ? null : Number(one.value));
   return {
-    prompt: fields.prompt.value, drafter: fields.drafter.value, rule: fields.rule.value,
-    gamma: number(fields.gamma), temperature: number(fields.temperature), seed: number(fields.seed),
+    prompt: fields.prompt.value,
+    drafter: fields.drafter.value,
+    rule: fields.rule.value,
+    gamma: number(fields.gamma),
+    temperature: number(fields.temperature),
+    seed: number(fields.seed),
     max_new_tokens: number(fields.max_new_tokens),
   };
 }
@@ -51,12 +67,18 @@ export function settingsOf(fields) {
 export function fitting(options, fields) {
   const whys = [];
   for (const option of fields.rule.options) {
-    const unfit = options.unfit.find(([drafter, rule]) => drafter === fields.drafter.value && rule === option.value);
-    const why = option.value === "greedy" && Number(fields.temperature.value) > 0 ? "greedy needs temperature 0" : unfit?.[2];
+    const unfit = options.unfit.find(
+      ([drafter, rule]) => drafter === fields.drafter.value && rule === option.value,
+    );
+    const why =
+      option.value === "greedy" && Number(fields.temperature.value) > 0
+        ? "greedy needs temperature 0"
+        : unfit?.[2];
     option.disabled = Boolean(why);
     if (why) whys.push(why);
   }
-  if (fields.rule.selectedOptions[0]?.disabled) fields.rule.value = [...fields.rule.options].find((one) => !one.disabled).value;
+  if (fields.rule.selectedOptions[0]?.disabled)
+    fields.rule.value = [...fields.rule.options].find((one) => !one.disabled).value;
   return whys.length ? `Rules that are grey: ${whys.join("; ")}.` : "";
 }
 
@@ -67,20 +89,34 @@ function form(model, ask) {
     input.setAttribute("data-field", name);
     return h("label", { class: `svp-field svp-f-${name}` }, [h("span", { text }), input, ...more]);
   };
-  const number = (min, max) => h("input", { type: "number", min, max, step: 1, inputmode: "numeric" });
+  const number = (min, max) =>
+    h("input", { type: "number", min, max, step: 1, inputmode: "numeric" });
   const slide = (max, step) => h("input", { type: "range", min: 0, max, step });
-  const choose = (names) => h("select", {}, names.map(([value, text]) => h("option", { value, text: text ?? value })));
+  const choose = (names) =>
+    h(
+      "select",
+      {},
+      names.map(([value, text]) => h("option", { value, text: text ?? value })),
+    );
   const says = { gamma: h("output"), temperature: h("output") };
   const fields = {
     prompt: h("textarea", { rows: 2, spellcheck: "false" }),
     drafter: choose(options.drafters.map(([name]) => [name])),
     gamma: slide(options.most_gamma, 1),
     temperature: slide(2, 0.05),
-    rule: choose(options.rules.map(([name, lossless]) => [name, lossless ? name : `${name} (lossy)`])),
+    rule: choose(
+      options.rules.map(([name, lossless]) => [name, lossless ? name : `${name} (lossy)`]),
+    ),
     seed: number(0, 2 ** 32 - 1),
     max_new_tokens: number(1, 100_000),
   };
-  const run = h("button", { type: "submit", class: "svp-run", text: "Run", title: "Run (Ctrl+Enter)", "data-testid": "svp-run" });
+  const run = h("button", {
+    type: "submit",
+    class: "svp-run",
+    text: "Run",
+    title: "Run (Ctrl+Enter)",
+    "data-testid": "svp-run",
+  });
   const cancel = h("button", { type: "button", text: "Cancel", "data-testid": "svp-cancel" });
   const auto = h("input", { type: "checkbox", checked: true });
   const grey = h("p", { class: "svp-grey", "data-testid": "svp-grey" });
@@ -93,7 +129,9 @@ function form(model, ask) {
     field("seed", "Seed", fields.seed),
     field("max_new_tokens", "Tokens at most", fields.max_new_tokens),
     h("div", { class: "svp-group svp-runs" }, [
-      run, cancel, h("label", { class: "svp-auto" }, [auto, h("span", { text: "run at each change" })]),
+      run,
+      cancel,
+      h("label", { class: "svp-auto" }, [auto, h("span", { text: "run at each change" })]),
     ]),
     grey,
   ]);
@@ -126,7 +164,9 @@ function form(model, ask) {
   });
   cancel.addEventListener("click", () => ask("cancel"));
   return {
-    el, fields, cancel,
+    el,
+    fields,
+    cancel,
     stop: () => clearTimeout(later),
     /** Show the kernel's settings, but for what is being edited. @param {any} settings */
     fill(settings) {
@@ -146,26 +186,58 @@ export async function liveOf(model, el) {
   const controls = form(model, ask);
   const meter = h("progress", { max: 1, value: 0, "aria-label": "Tokens emitted" });
   const state = h("span", { class: "svp-state", "data-testid": "svp-state" });
-  const follow = h("button", { type: "button", class: "svp-follow", text: "follow", title: "Go to the newest round and stay there" });
+  const follow = h("button", {
+    type: "button",
+    class: "svp-follow",
+    text: "follow",
+    title: "Go to the newest round and stay there",
+  });
   const alert = h("p", { class: "svp-error", role: "alert", "data-testid": "svp-error" });
   const spoken = h("div", { class: "svp-live", role: "status" });
-  const stage = h("div", { class: "svp-below" }, [h("p", { class: "svp-none", text: "The first round is on its way." })]);
-  const root = h("div", {
-    class: `svp svp-lv svp-${options.theme ?? "auto"}`, role: "group", "aria-label": "Live run",
-    "data-lm-suppress-shortcuts": "true", "data-testid": "specviz-live",
-  }, [
-    h("div", { class: "svp-head1" }, [h("b", { text: options.title || "Live" }), h("span", { text: "the model runs while you watch" })]),
-    controls.el, h("div", { class: "svp-progressline" }, [meter, state, follow]), alert, spoken, stage,
+  const stage = h("div", { class: "svp-below" }, [
+    h("p", { class: "svp-none", text: "The first round is on its way." }),
   ]);
+  const root = h(
+    "div",
+    {
+      class: `svp svp-lv svp-${options.theme ?? "auto"}`,
+      role: "group",
+      "aria-label": "Live run",
+      "data-lm-suppress-shortcuts": "true",
+      "data-testid": "specviz-live",
+    },
+    [
+      h("div", { class: "svp-head1" }, [
+        h("b", { text: options.title || "Live" }),
+        h("span", { text: "the model runs while you watch" }),
+      ]),
+      controls.el,
+      h("div", { class: "svp-progressline" }, [meter, state, follow]),
+      alert,
+      spoken,
+      stage,
+    ],
+  );
   el.append(root);
   /** @type {ReturnType<typeof buildPlayer> | null} */
   let player = null;
-  const feed = { running: false, full: root, prefers: /** @type {any} */ ({}), changed: () => showFollow() };
-  let shown = 0, latest = 0, gone = false;
+  const feed = {
+    running: false,
+    full: root,
+    prefers: /** @type {any} */ ({}),
+    changed: () => showFollow(),
+  };
+  let shown = 0,
+    latest = 0,
+    gone = false;
   // its place is the reader's own, not the kernel's
   const own = {
-    get: (name) => (name === "options" ? { ...options, title: null, theme: options.theme } : undefined),
-    set() {}, on() {}, off() {}, save_changes() {},
+    get: (name) =>
+      name === "options" ? { ...options, title: null, theme: options.theme } : undefined,
+    set() {},
+    on() {},
+    off() {},
+    save_changes() {},
   };
 
   /** @type {any} */
@@ -173,13 +245,19 @@ export async function liveOf(model, el) {
   /** @param {"run" | "cancel"} what */
   function ask(what) {
     const lost = () => {
-      setText(alert, "The kernel has not answered: it is busy, or it was started anew and the cell must be run again.");
+      setText(
+        alert,
+        "The kernel has not answered: it is busy, or it was started anew and the cell must be " +
+          "run again.",
+      );
       show(alert, true);
     };
     clearTimeout(unanswered);
     unanswered = setTimeout(lost, PATIENCE);
     try {
-      model.send(what === "run" ? { ask: what, settings: settingsOf(controls.fields) } : { ask: what });
+      model.send(
+        what === "run" ? { ask: what, settings: settingsOf(controls.fields) } : { ask: what },
+      );
     } catch {
       lost(); // the kernel that it belonged to is gone
     }
@@ -193,7 +271,8 @@ export async function liveOf(model, el) {
   /** @param {import("./decode.js").Data} data @param {number} run */
   function present(data, run) {
     if (player && run === shown && data.isTree === player.isTree) return player.grow(data);
-    const old = player, focused = old?.root.contains(old.root.getRootNode().activeElement);
+    const old = player,
+      focused = old?.root.contains(old.root.getRootNode().activeElement);
     if (old) feed.prefers = { speed: old.state.speed, guided: old.state.guided };
     // a run begins at its head, whatever became of the last one
     const built = buildPlayer(stage, data, own, feed);
@@ -206,7 +285,8 @@ export async function liveOf(model, el) {
   }
 
   async function read() {
-    const status = model.get("status"), packed = model.get("data")[0];
+    const status = model.get("status"),
+      packed = model.get("data")[0];
     const mine = ++latest;
     feed.running = status.state === "running" && status.shown === status.run;
     if (packed) {
@@ -219,10 +299,12 @@ export async function liveOf(model, el) {
 
   let said = "";
   function write() {
-    const status = model.get("status"), settings = model.get("settings");
+    const status = model.get("status"),
+      settings = model.get("settings");
     const words = told(status, settings);
     setText(state, words);
-    meter.value = status.shown === status.run ? Math.min(1, status.tokens / settings.max_new_tokens) : 0;
+    meter.value =
+      status.shown === status.run ? Math.min(1, status.tokens / settings.max_new_tokens) : 0;
     setText(alert, status.state === "error" ? status.say : "");
     show(alert, status.state === "error");
     controls.cancel.disabled = status.state !== "running";
@@ -235,7 +317,11 @@ export async function liveOf(model, el) {
 
   const settled = () => controls.fill(model.get("settings"));
   follow.addEventListener("click", () => player?.follow(!player.state.following));
-  const heard = [["change:data", read], ["change:status", changed], ["change:settings", settled]];
+  const heard = [
+    ["change:data", read],
+    ["change:status", changed],
+    ["change:settings", settled],
+  ];
   /** A status without new data: the beginning or the end of a run. */
   function changed() {
     clearTimeout(unanswered);

@@ -5,7 +5,10 @@ import { liveOf } from "./live.js";
 import { playerOf } from "./player.js";
 import { raceOf } from "./race.js";
 
-/** What a model's `kind` mounts. @type {Record<string, (model: any, el: any) => Promise<() => void>>} */
+/**
+ * What a model's `kind` mounts.
+ * @type {Record<string, (model: any, el: any) => Promise<() => void>>}
+ */
 export const MOUNTS = { live: liveOf, player: playerOf, race: raceOf };
 
 export const render = renderer(MOUNTS);

@@ -2,8 +2,6 @@
 
 import { h } from "./dom.js";
 
-/* global SVP_STYLE: the style sheet, put in front by assets.py */
-
 /**
  * The theme of a host that has JupyterLab's colours and does not say whether they are dark, such
  * as an exported notebook: "light", "dark", or "" where the host says it or has no colours.
@@ -38,7 +36,12 @@ export function renderer(mounts) {
       if (theme) el.classList.add(`svp-host-${theme}`);
       clean = await mount(model, el);
     } catch (error) {
-      el.append(h("p", { role: "alert", text: `specviz: ${error instanceof Error ? error.message : error}` }));
+      el.append(
+        h("p", {
+          role: "alert",
+          text: `specviz: ${error instanceof Error ? error.message : error}`,
+        }),
+      );
     }
     if (signal?.aborted) clean();
     signal?.addEventListener("abort", clean);

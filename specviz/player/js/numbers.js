@@ -44,7 +44,8 @@ export function apart(x, y) {
  * @param {number} [of]
  */
 export function inStep(p, q, ratio, of = 2) {
-  const round = (/** @type {number} */ x, /** @type {number} */ n) => Number(x.toExponential(n - 1));
+  const round = (/** @type {number} */ x, /** @type {number} */ n) =>
+    Number(x.toExponential(n - 1));
   for (let digits = 2; digits < 6; digits++)
     if (number(round(p, digits) / round(q, digits), of) === number(ratio, of)) return digits;
   return of;

@@ -5,7 +5,8 @@ import { PURPOSE, philoxUniform } from "./philox.js";
 
 /** @typedef {number[]} Distribution */
 
-export const sum = (/** @type {Distribution} */ distribution) => distribution.reduce((a, b) => a + b, 0);
+export const sum = (/** @type {Distribution} */ distribution) =>
+  distribution.reduce((a, b) => a + b, 0);
 const scaled = (/** @type {Distribution} */ distribution) => {
   const mass = sum(distribution);
   return distribution.map((x) => x / mass);
@@ -15,10 +16,18 @@ export const oneHot = (size, x) => Array.from({ length: size }, (_, i) => (i ===
 /** Σ min(p, q): how often a proposal is kept. @param {Distribution} p @param {Distribution} q */
 export const overlapOf = (p, q) => sum(p.map((x, i) => Math.min(x, q[i])));
 
-/** Total variation: half the sum of absolute differences. @param {Distribution} p @param {Distribution} q */
+/**
+ * Total variation: half the sum of absolute differences.
+ * @param {Distribution} p
+ * @param {Distribution} q
+ */
 export const totalVariation = (p, q) => sum(p.map((x, i) => Math.abs(x - q[i]))) / 2;
 
-/** max(0, p − q), scaled up to 1; where that is nothing, p where p ≥ q. @param {Distribution} p @param {Distribution} q */
+/**
+ * max(0, p − q), scaled up to 1; where that is nothing, p where p ≥ q.
+ * @param {Distribution} p
+ * @param {Distribution} q
+ */
 export function residualDistribution(p, q) {
   const left = p.map((x, i) => Math.max(0, x - q[i]));
   if (sum(left) > 0) return scaled(left);
@@ -31,14 +40,17 @@ export const ratioAt = (p, q, x) => Math.min(1, p[x] / q[x]);
 
 /** The first token whose cumulative mass exceeds u times the whole, and its interval. */
 export function invertDistribution(distribution, u) {
-  let mass = 0, before = 0;
+  let mass = 0,
+    before = 0;
   for (let i = 0; i < distribution.length; i++) mass += distribution[i];
   const mark = u * mass;
-  let last = { token: 0, lo: 0, hi: mass, mass }; // rounding put u at the very end: the last with mass
-  for (let token = 0, hi = 0; token < distribution.length; token++, before = hi) {
-    hi = before + distribution[token];
+  // where rounding put u at the very end it is the last token with mass
+  let last = { token: 0, lo: 0, hi: mass, mass };
+  for (let token = 0; token < distribution.length; token++) {
+    const hi = before + distribution[token];
     if (hi > before) last = { token, lo: before, hi, mass };
     if (hi > mark) return last;
+    before = hi;
   }
   return last;
 }
@@ -52,14 +64,22 @@ export const WAYS = [
   { name: "top_two", label: "the draft's two favourites, not drawn (one-hot q)" },
 ];
 
-/** @returns {{ tokens: number[], distributions: Distribution[], spans: any[] }} the proposals, and the distributions reported */
+/**
+ * @returns {{ tokens: number[], distributions: Distribution[], spans: any[] }} the proposals, and
+ *   the distributions reported
+ */
 function proposals(q, way, fault, draws) {
   const size = q.length;
   if (way === "top_two") {
-    const order = q.map((_, i) => i).sort((a, b) => q[b] - q[a] || a - b).slice(0, 2);
+    const order = q
+      .map((_, i) => i)
+      .sort((a, b) => q[b] - q[a] || a - b)
+      .slice(0, 2);
     return { tokens: order, distributions: order.map((x) => oneHot(size, x)), spans: [null, null] };
   }
-  const tokens = [], distributions = [], spans = [];
+  const tokens = [],
+    distributions = [],
+    spans = [];
   let distribution = q;
   for (let lane = 0; lane < (way.startsWith("two") ? 2 : 1); lane++) {
     if (lane && way === "two_without") {
@@ -69,7 +89,9 @@ function proposals(q, way, fault, draws) {
     }
     const from = fault?.drawsFrom ? fault.drawsFrom(distribution) : distribution;
     const drawn = draws.choose(from, PURPOSE.draft, lane);
-    tokens.push(drawn.token), distributions.push(distribution), spans.push({ ...drawn, distribution: from });
+    (tokens.push(drawn.token),
+      distributions.push(distribution),
+      spans.push({ ...drawn, distribution: from }));
   }
   return { tokens, distributions, spans };
 }
@@ -85,24 +107,54 @@ export function position(p, q, { way = "one", fault = null }, draws) {
   let draft = proposals(q, way, fault, draws);
   const proposed = draft.tokens;
   if (fault?.reports) draft = fault.reports(draft);
-  const tries = [], correct = fault?.correction ?? residualDistribution;
+  const tries = [],
+    correct = fault?.correction ?? residualDistribution;
   if (way === "match") {
-    const x = draft.tokens[0], own = draws.choose(p, PURPOSE.target, 0);
+    const x = draft.tokens[0],
+      own = draws.choose(p, PURPOSE.target, 0);
     const kept = own.token === x;
-    tries.push({ x, q: draft.distributions[0], p, span: draft.spans[0], kept, own: own.token, chance: p[x], u: NaN });
-    return { proposed, tries, closing: { ...own, distribution: p, kind: "own" }, kept, token: own.token };
+    tries.push({
+      x,
+      q: draft.distributions[0],
+      p,
+      span: draft.spans[0],
+      kept,
+      own: own.token,
+      chance: p[x],
+      u: NaN,
+    });
+    return {
+      proposed,
+      tries,
+      closing: { ...own, distribution: p, kind: "own" },
+      kept,
+      token: own.token,
+    };
   }
   let distribution = p;
   for (let i = 0; i < draft.tokens.length; i++) {
-    const x = draft.tokens[i], one = draft.distributions[i], span = draft.spans[i];
-    const chance = fault?.chance ? fault.chance(distribution, one, x) : ratioAt(distribution, one, x);
-    const { kept, u } = draws.accept(chance, i, { sameAs: fault?.sameU ? span : null, grid: fault?.grid ?? 0 });
+    const x = draft.tokens[i],
+      one = draft.distributions[i],
+      span = draft.spans[i];
+    const chance = fault?.chance
+      ? fault.chance(distribution, one, x)
+      : ratioAt(distribution, one, x);
+    const { kept, u } = draws.accept(chance, i, {
+      sameAs: fault?.sameU ? span : null,
+      grid: fault?.grid ?? 0,
+    });
     tries.push({ x, q: one, p: distribution, span, kept, chance, u });
     if (kept) return { proposed, tries, closing: null, kept: true, token: x };
     distribution = correct(distribution, one, x);
   }
   const drawn = draws.choose(distribution, PURPOSE.closing, 0);
-  return { proposed, tries, closing: { ...drawn, distribution, kind: tries.length ? "correction" : "plain" }, kept: false, token: drawn.token };
+  return {
+    proposed,
+    tries,
+    closing: { ...drawn, distribution, kind: tries.length ? "correction" : "plain" },
+    kept: false,
+    token: drawn.token,
+  };
 }
 
 const AT = 1; // the position in the keys: the token after a prompt of one
@@ -124,9 +176,14 @@ export function keyedDraws(seed, sequence) {
 }
 
 /** Run one draw. @param {Distribution} p @param {Distribution} q */
-export const drawOne = (p, q, setting, seed, sequence) => position(p, q, setting, keyedDraws(seed, sequence));
+export const drawOne = (p, q, setting, seed, sequence) =>
+  position(p, q, setting, keyedDraws(seed, sequence));
 
-/** Draw many and count tokens and kept proposals. @param {Distribution} p @param {Distribution} q */
+/**
+ * Draw many and count tokens and kept proposals.
+ * @param {Distribution} p
+ * @param {Distribution} q
+ */
 export function drawMany(p, q, setting, seed, first, n) {
   const counts = p.map(() => 0);
   let kept = 0;
@@ -163,7 +220,8 @@ function branching(script, untaken) {
       let a = Math.min(1, chance);
       if (grid) a = Math.min(1, (Math.floor(grid * a) + 1) / grid);
       // the uniform is known to lie where the proposal's own draw fell
-      if (sameAs) a = Math.min(1, Math.max(0, (a * sameAs.mass - sameAs.lo) / (sameAs.hi - sameAs.lo)));
+      if (sameAs)
+        a = Math.min(1, Math.max(0, (a * sameAs.mass - sameAs.lo) / (sameAs.hi - sameAs.lo)));
       return { kept: branch([1 - a, a]) === 1, u: NaN };
     },
   };
@@ -175,7 +233,8 @@ function branching(script, untaken) {
  * @param {Distribution} p @param {Distribution} q @param {{ way?: string, fault?: any }} [setting]
  */
 export function enumeratePosition(p, q, setting = {}) {
-  const distribution = p.map(() => 0), scripts = [[]];
+  const distribution = p.map(() => 0),
+    scripts = [[]];
   let acceptance = 0;
   while (scripts.length) {
     const one = branching(scripts.pop(), scripts);

@@ -10,7 +10,11 @@ export const SPEEDS = [0.5, 1, 2, 4, 8, 16, 30];
  * @param {(playing: boolean) => void} player.changed
  */
 export function playback({ speed, advance, waits, changed }) {
-  let playing = false, visible = true, frame = 0, last = 0, due = 0;
+  let playing = false,
+    visible = true,
+    frame = 0,
+    last = 0,
+    due = 0;
 
   const tick = (/** @type {number} */ now) => {
     frame = 0;
@@ -46,7 +50,8 @@ export function playback({ speed, advance, waits, changed }) {
     changed(false);
   };
   return {
-    start, stop,
+    start,
+    stop,
     toggle: () => (playing ? stop() : start()),
     /** @param {boolean} on */
     seen(on) {

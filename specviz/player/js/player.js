@@ -18,7 +18,16 @@ import { textView } from "./view_text.js";
 import { treeView } from "./view_tree.js";
 import { caption, spoken } from "./words.js";
 
-export const VIEWS = [textView, phaseView, barsView, drawView, cachesView, lanesView, measuresView, treeView];
+export const VIEWS = [
+  textView,
+  phaseView,
+  barsView,
+  drawView,
+  cachesView,
+  lanesView,
+  measuresView,
+  treeView,
+];
 
 const SIDE = ["caches", "lanes", "measures"];
 
@@ -33,11 +42,145 @@ export function mountPlayer(el, data, model) {
   return buildPlayer(el, data, model).dispose;
 }
 
+/** The player's outermost element. @param {any} options @param {string} label */
+function rootOf(options, label) {
+  const root = h("div", {
+    class: `svp svp-player svp-${options.theme ?? "auto"}${options.height ? " svp-fixed" : ""}`,
+    tabindex: 0,
+    role: "group",
+    "aria-label": `Player: ${label}`,
+    "data-lm-suppress-shortcuts": "true",
+    "data-testid": "specviz-player",
+  });
+  if (options.height) root.style.height = `${options.height}px`;
+  return root;
+}
+
+/**
+ * What a reader can do: keys, buttons and views ask for these by name.
+ * @param {any} it  the player's parts (data, time, state, feed, options, book, newest) and, by the
+ *   time that a reader acts, root, bar, live, clock and the functions that draw and move
+ */
+function actsOf(it) {
+  const { data, time, state, feed, options, book, newest } = it;
+  const player = {
+    /** @type {import("./frame.js").Frame} */
+    frame: frameAt(data, time, 0),
+    /** @param {number} step */
+    go(step) {
+      it.clock.stop();
+      state.following = Boolean(feed) && step >= newest();
+      it.move(step);
+      it.settle();
+    },
+    jump: (unit, way) => player.go(jump(data, time, state.step, unit, way)),
+    edge: (way) => player.go(way < 0 ? 0 : time.length - 1),
+    toggle() {
+      if (player.frame.concealed) return player.guess(null);
+      if (feed?.running && !state.playing && (state.following || state.step >= newest()))
+        return it.follow(!state.following);
+      state.following = false;
+      if (!state.playing && state.step >= time.length - 1) it.move(0);
+      it.clock.toggle();
+    },
+    whatIf(change) {
+      it.clock.stop();
+      const back = !change && state.whatIf;
+      state.whatIf = change && { ...state.whatIf, ...change };
+      it.draw();
+      if (back) it.announce();
+    },
+    /** Say a thing that is not what happened, once it is settled. @param {string} words */
+    tell: (words) => setText(it.live, words),
+    guess(kept) {
+      if (!player.frame.concealed) return;
+      book.answer(player.frame, kept);
+      it.clock.hold(1.5);
+      it.draw();
+      it.announce();
+    },
+    showHint() {
+      if (player.frame.concealed) state.hint = true;
+      it.draw();
+    },
+    hint: () => player.showHint(),
+    predict() {
+      state.predict = !state.predict;
+      if (state.predict) book.clear();
+      it.draw();
+      it.announce();
+    },
+    guided() {
+      state.guided = !state.guided;
+      it.draw();
+    },
+    speed: (way) =>
+      player.setSpeed(SPEEDS[clamp(SPEEDS.indexOf(state.speed) + way, 0, SPEEDS.length - 1)]),
+    setSpeed(speed) {
+      state.speed = speed;
+      it.draw();
+    },
+    find(words) {
+      const step = search(data, time, words, state.step);
+      if (step >= 0) player.go(step);
+      return step >= 0;
+    },
+    focus: () => it.root.focus({ preventScroll: true }),
+    full() {
+      const whole = feed?.full ?? it.root;
+      const done = document.fullscreenElement
+        ? document.exitFullscreen()
+        : whole.requestFullscreen?.();
+      done?.catch?.(() => it.bar.say("full screen is not allowed here"));
+    },
+    help: (on) => it.bar.showHelp(on),
+    escape() {
+      it.bar.showHelp(false);
+      it.bar.hush();
+      player.whatIf(null);
+    },
+    link() {
+      if (!options.standalone) return;
+      location.hash = toHash(time.at(state.step));
+      it.bar.offer(location);
+    },
+  };
+  return player;
+}
+
+/**
+ * The views that are shown, in their columns.
+ * @param {any} it the player's parts @param {any} player @param {any[]} boxes above the columns
+ */
+function stageOf({ data, time, options }, player, boxes) {
+  const wanted = VIEWS.filter((view) =>
+    options.views ? options.views.includes(view.name) : view.name !== "tree" || data.isTree,
+  );
+  const views = wanted.map((view) => view.mount(data, time, player));
+  // a tree's proposals need no cards where the tree itself is shown
+  const trees = wanted.some((view) => view.name === "tree") && data.isTree;
+  const stage = h("div", { class: `svp-stage${trees ? " svp-trees" : ""}` });
+  // on a wide screen: what decides on the left, what comes of it beside it
+  const main = h("div", { class: "svp-main" }),
+    side = h("div", { class: "svp-side" });
+  wanted.forEach((view, i) => {
+    const section = h(
+      "section",
+      { class: `svp-view svp-v-${view.name}`, "aria-label": view.title },
+      [h("h3", { class: "svp-h", text: view.title }), views[i].el],
+    );
+    (view.name === "text" ? stage : SIDE.includes(view.name) ? side : main).append(section);
+  });
+  stage.append(...boxes, ...[main, side].filter((part) => part.firstChild));
+  return { stage, views };
+}
+
 /**
  * As mountPlayer, for a run that may still grow.
  * @param {any} el @param {import("./decode.js").Data} data @param {any} model
  * @param {{ running: boolean, full?: any, prefers?: any, changed?: () => void } | null} [feed] of a
- *   growing run: whether it still runs, what to show full screen, a state to start with, whom to tell
+ *   growing run: whether it still runs, what to show full screen, a state to start with, whom to
+ *   tell
  */
 export function buildPlayer(el, data, model, feed = null) {
   const options = model.get("options") ?? {};
@@ -46,20 +189,25 @@ export function buildPlayer(el, data, model, feed = null) {
   const reduced = window.matchMedia("(prefers-reduced-motion: reduce)");
   const book = scorebook(data);
   const state = {
-    step: 0, playing: false, speed: 2, guided: Boolean(options.guided), predict: false, hint: false,
-    book, whatIf: /** @type {any} */ (null), following: Boolean(feed), ...feed?.prefers,
+    step: 0,
+    playing: false,
+    speed: 2,
+    guided: Boolean(options.guided),
+    predict: false,
+    hint: false,
+    book,
+    whatIf: /** @type {any} */ (null),
+    following: Boolean(feed),
+    ...feed?.prefers,
   };
   /** Where a growing run is followed: its newest round decided, and in the end all of it. */
   const newest = () => time.length - (feed?.running && data.round.nodes[data.rounds - 1] ? 2 : 1);
   const heading = () => state.following && Boolean(feed?.running);
-  const root = h("div", {
-    class: `svp svp-player svp-${options.theme ?? "auto"}${options.height ? " svp-fixed" : ""}`, tabindex: 0, role: "group",
-    "aria-label": `Player: ${data.header.label}`, "data-lm-suppress-shortcuts": "true",
-    "data-testid": "specviz-player",
-  });
-  if (options.height) root.style.height = `${options.height}px`;
+  const root = rootOf(options, data.header.label);
   if (!time.length) {
-    root.append(h("p", { class: "svp-none", text: "This run has no rounds: there is nothing to play." }));
+    root.append(
+      h("p", { class: "svp-none", text: "This run has no rounds: there is nothing to play." }),
+    );
     el.append(root);
     return { root, state, grow() {}, follow() {}, dispose: () => root.remove() };
   }
@@ -71,7 +219,8 @@ export function buildPlayer(el, data, model, feed = null) {
       const last = time.length - 1;
       let to = Math.min(state.step + steps, last);
       if (reduced.matches) to = time.start[time.at(to).round + 1] - 1; // completed states only
-      if (state.predict) for (let s = state.step + 1; s < to; s++) if (time.at(s).phase === "decide") to = s;
+      if (state.predict)
+        for (let s = state.step + 1; s < to; s++) if (time.at(s).phase === "decide") to = s;
       if (to === last && feed?.running) state.following = true; // caught up
       move(to);
       return to < last;
@@ -83,107 +232,20 @@ export function buildPlayer(el, data, model, feed = null) {
     },
   });
 
-  const player = {
-    /** @type {import("./frame.js").Frame} */
-    frame: frameAt(data, time, 0),
-    /** @param {number} step */
-    go(step) {
-      clock.stop();
-      state.following = Boolean(feed) && step >= newest();
-      move(step);
-      settle();
-    },
-    jump: (unit, way) => player.go(jump(data, time, state.step, unit, way)),
-    edge: (way) => player.go(way < 0 ? 0 : time.length - 1),
-    toggle() {
-      if (player.frame.concealed) return player.guess(null);
-      if (feed?.running && !state.playing && (state.following || state.step >= newest()))
-        return follow(!state.following);
-      state.following = false;
-      if (!state.playing && state.step >= time.length - 1) move(0);
-      clock.toggle();
-    },
-    whatIf(change) {
-      clock.stop();
-      const back = !change && state.whatIf;
-      state.whatIf = change && { ...state.whatIf, ...change };
-      draw();
-      if (back) announce();
-    },
-    /** Say a thing that is not what happened, once it is settled. @param {string} words */
-    tell: (words) => setText(live, words),
-    guess(kept) {
-      if (!player.frame.concealed) return;
-      book.answer(player.frame, kept);
-      clock.hold(1.5);
-      draw();
-      announce();
-    },
-    showHint() {
-      if (player.frame.concealed) state.hint = true;
-      draw();
-    },
-    hint: () => player.showHint(),
-    predict() {
-      state.predict = !state.predict;
-      if (state.predict) book.clear();
-      draw();
-      announce();
-    },
-    guided() {
-      state.guided = !state.guided;
-      draw();
-    },
-    speed: (way) => player.setSpeed(SPEEDS[clamp(SPEEDS.indexOf(state.speed) + way, 0, SPEEDS.length - 1)]),
-    setSpeed(speed) {
-      state.speed = speed;
-      draw();
-    },
-    find(words) {
-      const step = search(data, time, words, state.step);
-      if (step >= 0) player.go(step);
-      return step >= 0;
-    },
-    focus: () => root.focus({ preventScroll: true }),
-    full() {
-      const whole = feed?.full ?? root;
-      const done = document.fullscreenElement ? document.exitFullscreen() : whole.requestFullscreen?.();
-      done?.catch?.(() => bar.say("full screen is not allowed here"));
-    },
-    help: (on) => bar.showHelp(on),
-    escape() {
-      bar.showHelp(false);
-      bar.hush();
-      player.whatIf(null);
-    },
-    link() {
-      if (!options.standalone) return;
-      location.hash = toHash(time.at(state.step));
-      bar.offer(location);
-    },
-  };
-
+  const it = { data, time, state, feed, options, book, newest, root, clock };
+  const player = actsOf(it);
   const bar = controls(player, { standalone: Boolean(options.standalone), length: time.length });
   const captionBox = h("div", { class: "svp-caption" });
   const live = h("div", { class: "svp-live", "aria-live": "polite", "data-testid": "svp-live" });
   const predicting = predictPanel(data, player);
-  const wanted = VIEWS.filter((view) =>
-    options.views ? options.views.includes(view.name) : view.name !== "tree" || data.isTree);
-  const views = wanted.map((view) => view.mount(data, time, player));
-  // a tree's proposals need no cards where the tree itself is shown
-  const trees = wanted.some((view) => view.name === "tree") && data.isTree;
-  const stage = h("div", { class: `svp-stage${trees ? " svp-trees" : ""}` });
-  // on a wide screen: what decides on the left, what comes of it beside it
-  const main = h("div", { class: "svp-main" }), side = h("div", { class: "svp-side" });
-  wanted.forEach((view, i) => {
-    const section = h("section", { class: `svp-view svp-v-${view.name}`, "aria-label": view.title }, [
-      h("h3", { class: "svp-h", text: view.title }), views[i].el,
-    ]);
-    (view.name === "text" ? stage : SIDE.includes(view.name) ? side : main).append(section);
+  const { stage, views } = stageOf(it, player, [captionBox, predicting.el]);
+  const supposing = h("b", {
+    class: "svp-badge svp-supposing",
+    hidden: true,
+    text: "what if: text, cards and caption still show what happened",
   });
-  stage.append(captionBox, predicting.el, ...[main, side].filter((part) => part.firstChild));
-  const supposing = h("b", { class: "svp-badge svp-supposing", hidden: true, text: "what if: text, cards and caption still show what happened" });
-  const name = h("b"), rule = h("span");
+  const name = h("b"),
+    rule = h("span");
   const head = h("div", { class: "svp-head1" }, [name, rule, supposing]);
   /** What the run is: of one in progress more is known with every round. */
   function headed() {
@@ -196,6 +258,7 @@ export function buildPlayer(el, data, model, feed = null) {
   el.append(root);
 
   const draw = () => keepingFocus(root, update);
+  Object.assign(it, { bar, live, draw, move, follow, settle, announce });
   /** What the live region told: the step, and whether as a question. */
   let told = { step: -1, asked: false };
 
@@ -270,10 +333,19 @@ export function buildPlayer(el, data, model, feed = null) {
 
   const listen = (target, event, does, more = {}) =>
     target.addEventListener(event, does, { ...more, signal: off.signal });
-  const act = (name, ...more) => (name === "find" ? bar.find.focus() : player[name](...more));
-  listenToKeys(root, off.signal, command, act, ({ target, key }) =>
-    target.type === "search" || target.type === "text" ||
-    (target.type === "range" && !target.classList.contains("svp-scrub") && /^(Arrow|Home|End|Page)/.test(key)));
+  const act = (asked, ...more) => (asked === "find" ? bar.find.focus() : player[asked](...more));
+  listenToKeys(
+    root,
+    off.signal,
+    command,
+    act,
+    ({ target, key }) =>
+      target.type === "search" ||
+      target.type === "text" ||
+      (target.type === "range" &&
+        !target.classList.contains("svp-scrub") &&
+        /^(Arrow|Home|End|Page)/.test(key)),
+  );
   afterPointer(root, off.signal);
   const fromKernel = () => {
     const step = model.get("step");
@@ -286,7 +358,9 @@ export function buildPlayer(el, data, model, feed = null) {
   };
   model.on("change:step", fromKernel);
   model.on("change:round", roundFromKernel);
-  const watch = new IntersectionObserver((seen) => clock.seen(seen[seen.length - 1].isIntersecting));
+  const watch = new IntersectionObserver((seen) =>
+    clock.seen(seen[seen.length - 1].isIntersecting),
+  );
   watch.observe(root);
   const fromLink = () => {
     const position = options.standalone ? fromHash(location.hash) : null;

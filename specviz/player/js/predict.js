@@ -9,7 +9,11 @@ import { evidence } from "./words.js";
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
 
-/** What there is to guess: the verdict; of a block's position whether its own test passes. @param {Data} data @param {Frame} frame */
+/**
+ * What there is to guess: the verdict; of a block's position whether its own test passes.
+ * @param {Data} data
+ * @param {Frame} frame
+ */
 export function answerAt(data, frame) {
   const row = frame.first + frame.node;
   return inBlocks(data) ? passes(data, row) : evidence(data, row).kept;
@@ -22,7 +26,9 @@ export function answerAt(data, frame) {
 export function scorebook(data) {
   /** @type {Map<number, boolean | null>} step → guess (null: only revealed) */
   const told = new Map();
-  let right = 0, asked = 0, best = 0;
+  let right = 0,
+    asked = 0,
+    best = 0;
   return {
     /** @param {Frame} frame whether its verdict is still to be guessed */
     asks: (frame) => frame.phase === "decide" && !told.has(frame.step),
@@ -52,8 +58,14 @@ export function scorebook(data) {
  */
 export function predictPanel(data, player) {
   const question = h("b", { class: "svp-q1" });
-  const kept = h("button", { type: "button", text: inBlocks(data) ? "✓ passes (k)" : "✓ accepted (k)" });
-  const rejected = h("button", { type: "button", text: inBlocks(data) ? "✗ does not (x)" : "✗ rejected (x)" });
+  const kept = h("button", {
+    type: "button",
+    text: inBlocks(data) ? "✓ passes (k)" : "✓ accepted (k)",
+  });
+  const rejected = h("button", {
+    type: "button",
+    text: inBlocks(data) ? "✗ does not (x)" : "✗ rejected (x)",
+  });
   const hint = h("button", { type: "button", text: "show u (u)" });
   const reveal = h("button", { type: "button", text: "reveal (space)" });
   const score = h("span", { class: "svp-score" });
@@ -69,31 +81,48 @@ export function predictPanel(data, player) {
     update(frame, state) {
       show(el, state.predict);
       if (!state.predict) return;
-      const book = state.book, guess = book.guess(frame);
+      const book = state.book,
+        guess = book.guess(frame);
       const deciding = frame.phase === "decide";
       show(buttons, frame.concealed);
       show(hint, data.header.judged_by_u && !state.hint);
       let said = "Predict: play on to the next verdict.";
+      /** @type {string | null} */
       let mark = null;
       if (frame.concealed) {
         const it = evidence(data, frame.first + frame.node);
         said = inBlocks(data)
-          ? `Test ${frame.node + 1} of ${frame.status.length}: q = ${it.said.q}, p = ${it.said.p}. Does it pass?`
+          ? `Test ${frame.node + 1} of ${frame.status.length}: q = ${it.said.q}, p = ` +
+            `${it.said.p}. Does it pass?`
           : data.header.judged_by_u
-          ? `q = ${it.said.q}, p = ${it.said.p}. Accepted or rejected?`
-          : data.header.rule === "greedy" ? "Is it the target's most likely token?"
-          : looksAtP(data) ? `p = ${number(it.p)}. Is that enough?`
-          : `p = ${number(it.p)}. Does the target draw the same token?`;
+            ? `q = ${it.said.q}, p = ${it.said.p}. Accepted or rejected?`
+            : data.header.rule === "greedy"
+              ? "Is it the target's most likely token?"
+              : looksAtP(data)
+                ? `p = ${number(it.p)}. Is that enough?`
+                : `p = ${number(it.p)}. Does the target draw the same token?`;
       } else if (deciding && guess !== undefined) {
         const yes = answerAt(data, frame);
         mark = guess === null ? null : guess === yes ? "right" : "wrong";
-        const was = inBlocks(data) ? (yes ? "it passes" : "it does not pass") : yes ? "accepted" : "rejected";
+        const was = inBlocks(data)
+          ? yes
+            ? "it passes"
+            : "it does not pass"
+          : yes
+            ? "accepted"
+            : "rejected";
         said = `${guess === null ? "" : guess === yes ? "Right: " : "Not this time: "}${was}.`;
       }
       setText(question, said);
       setAttr(el, "data-mark", mark);
       const { right, asked, best } = book.score();
-      setText(score, asked ? `${right} of ${count(asked, "guess", "guesses")} right; always naming the likelier answer gets ${best.toFixed(1)} on average` : "");
+      setText(
+        score,
+        asked
+          ? `${right} of ${count(asked, "guess", "guesses")} right; always naming the likelier ` +
+              `answer gets ${best.toFixed(1)} on average`
+          : "",
+      );
     },
   };
 }

@@ -17,7 +17,8 @@ export function tokensAt(data, seconds) {
 
 /** How many rounds were over by then. @param {Data} data @param {number} seconds */
 function over(data, seconds) {
-  let low = 0, high = data.rounds;
+  let low = 0,
+    high = data.rounds;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
     if (data.sums.seconds[middle] <= seconds + SAME) low = middle;
@@ -27,12 +28,14 @@ function over(data, seconds) {
 }
 
 /**
- * When the next round of any run ends, or the last one did; the race's own end or 0 if there is none.
+ * When the next round of any run ends, or the last one did; the race's own end or 0 if there is
+ * none.
  * @param {Data[]} runs @param {number} seconds @param {1 | -1} way
  */
 export function nextEnd(runs, seconds, way) {
   const ends = runs.map((data) => {
-    const at = over(data, seconds), all = data.sums.seconds;
+    const at = over(data, seconds),
+      all = data.sums.seconds;
     if (way > 0) return at < data.rounds ? all[at + 1] : all[data.rounds];
     return all[seconds - all[at] > SAME ? at : Math.max(0, at - 1)];
   });
@@ -72,19 +75,37 @@ export const RACE_KEYS = [
  */
 export function raceCommand({ key, shiftKey }) {
   switch (key) {
-    case " ": return ["toggle"];
-    case "ArrowRight": case "ArrowDown": return [shiftKey ? "leap" : "step", 1];
-    case "ArrowLeft": case "ArrowUp": return [shiftKey ? "leap" : "step", -1];
-    case "PageDown": return ["leap", 1];
-    case "PageUp": return ["leap", -1];
-    case "Home": return ["edge", -1];
-    case "End": return ["edge", 1];
-    case "+": case "=": return ["speed", 1];
-    case "-": case "−": return ["speed", -1];
-    case "f": return ["full"];
-    case "c": return ["link"];
-    case "?": return ["help"];
-    case "Escape": return ["escape"];
-    default: return null;
+    case " ":
+      return ["toggle"];
+    case "ArrowRight":
+    case "ArrowDown":
+      return [shiftKey ? "leap" : "step", 1];
+    case "ArrowLeft":
+    case "ArrowUp":
+      return [shiftKey ? "leap" : "step", -1];
+    case "PageDown":
+      return ["leap", 1];
+    case "PageUp":
+      return ["leap", -1];
+    case "Home":
+      return ["edge", -1];
+    case "End":
+      return ["edge", 1];
+    case "+":
+    case "=":
+      return ["speed", 1];
+    case "-":
+    case "−":
+      return ["speed", -1];
+    case "f":
+      return ["full"];
+    case "c":
+      return ["link"];
+    case "?":
+      return ["help"];
+    case "Escape":
+      return ["escape"];
+    default:
+      return null;
   }
 }

@@ -9,7 +9,8 @@ export function shim(values) {
     set(name, value) {
       if (values[name] === value) return;
       values[name] = value;
-      for (const event of [`change:${name}`, "change"]) heard.get(event)?.forEach((does) => does(value));
+      for (const event of [`change:${name}`, "change"])
+        heard.get(event)?.forEach((does) => does(value));
     },
     save_changes() {},
     on(event, does) {
@@ -31,8 +32,10 @@ export function shim(values) {
 export function mountEach(render) {
   for (const script of document.querySelectorAll('script[type="application/vnd.specviz+json"]')) {
     const values = JSON.parse(script.textContent ?? "{}");
-    values.data = [...(script.parentElement?.querySelectorAll('script[type="application/vnd.specviz.run"]') ?? [])].map(
-      (one) => one.textContent ?? "");
+    values.data = [
+      ...(script.parentElement?.querySelectorAll('script[type="application/vnd.specviz.run"]') ??
+        []),
+    ].map((one) => one.textContent ?? "");
     const el = document.createElement("div");
     script.after(el);
     render({ model: shim(values), el });

@@ -38,7 +38,8 @@ export function timeline(data) {
 
   /** @param {number} r */
   const examined = (r) => {
-    const first = data.start[r], found = [];
+    const first = data.start[r],
+      found = [];
     for (let i = first; i < data.start[r + 1]; i++) if (data.node.verdict[i]) found.push(i - first);
     if (data.isTree) found.sort((a, b) => data.depth[first + a] - data.depth[first + b] || a - b);
     return found;
@@ -62,7 +63,8 @@ export function timeline(data) {
   const step = ({ round, phase, node }) => {
     const r = clamp(Math.trunc(round) || 0, 0, Math.max(0, data.rounds - 1));
     if (!data.rounds) return 0;
-    const n = data.round.nodes[r], last = start[r + 1] - 1;
+    const n = data.round.nodes[r],
+      last = start[r + 1] - 1;
     if (phase === "rollback") return last;
     if (!n) return phase === "close" ? last : start[r];
     if (phase === "close") return last - 1;
@@ -81,9 +83,14 @@ export function clamp(x, low, high) {
   return Math.min(high, Math.max(low, x));
 }
 
-/** The last round that starts at or before a step. @param {Int32Array} start @param {number} step */
+/**
+ * The last round that starts at or before a step.
+ * @param {Int32Array} start
+ * @param {number} step
+ */
 export function roundOf(start, step) {
-  let low = 0, high = start.length - 2;
+  let low = 0,
+    high = start.length - 2;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
     if (start[middle] <= step) low = middle;
@@ -115,8 +122,8 @@ export function jump(data, time, step, unit, way) {
   }
   for (let r = here.round; r >= 0 && r < data.rounds; r += way) {
     const found = events(data, time, r, unit);
-    const next = way > 0 ? found.find((s) => s > step) : found.reverse().find((s) => s < step);
-    if (next !== undefined) return next;
+    const hit = way > 0 ? found.find((s) => s > step) : found.reverse().find((s) => s < step);
+    if (hit !== undefined) return hit;
   }
   return step;
 }
@@ -129,7 +136,9 @@ function same(a, b) {
 /** The steps of a round at which something is rejected, or a bonus drawn. @returns {number[]} */
 function events(data, time, r, unit) {
   if (unit === "bonus")
-    return data.round.closing_kind[r] === 2 ? [time.step({ round: r, phase: "close", node: -1 })] : [];
+    return data.round.closing_kind[r] === 2
+      ? [time.step({ round: r, phase: "close", node: -1 })]
+      : [];
   const first = data.start[r];
   return time
     .examined(r)
@@ -142,7 +151,8 @@ function events(data, time, r, unit) {
  * @param {Data} data @param {Timeline} time @param {number} index
  */
 export function stepOfToken(data, time, index) {
-  const round = data.outRound[index], node = data.outNode[index];
+  const round = data.outRound[index],
+    node = data.outNode[index];
   const phase = node < 0 ? "close" : "decide";
   return time.step({ round, phase, node: node < 0 ? -1 : node - data.start[round] });
 }
@@ -157,11 +167,28 @@ export function search(data, time, words, step) {
   const wanted = words.trim().toLowerCase();
   if (!wanted || !data.rounds) return -1;
   const strings = data.header.strings.map((s) => s.toLowerCase());
-  const whole = next(data, time, strings.map((s) => s.trim() === wanted), step);
-  return whole < 0 ? next(data, time, strings.map((s) => s.includes(wanted)), step) : whole;
+  const whole = next(
+    data,
+    time,
+    strings.map((s) => s.trim() === wanted),
+    step,
+  );
+  return whole < 0
+    ? next(
+        data,
+        time,
+        strings.map((s) => s.includes(wanted)),
+        step,
+      )
+    : whole;
 }
 
-/** @param {Data} data @param {Timeline} time @param {boolean[]} hits by token @param {number} step */
+/**
+ * @param {Data} data
+ * @param {Timeline} time
+ * @param {boolean[]} hits by token
+ * @param {number} step
+ */
 function next(data, time, hits, step) {
   const here = time.at(step).round;
   for (let k = 0; k <= data.rounds; k++) {
@@ -169,9 +196,13 @@ function next(data, time, hits, step) {
     const found = [];
     for (let i = data.start[round]; i < data.start[round + 1]; i++)
       if (hits[data.node.token[i]])
-        found.push(time.step({
-          round, node: i - data.start[round], phase: data.node.verdict[i] ? "decide" : "draft",
-        }));
+        found.push(
+          time.step({
+            round,
+            node: i - data.start[round],
+            phase: data.node.verdict[i] ? "decide" : "draft",
+          }),
+        );
     if (hits[data.round.closing[round]]) found.push(time.step({ round, phase: "close", node: -1 }));
     found.sort((a, b) => a - b);
     const one = k ? found[0] : found.find((s) => s > step);

@@ -9,11 +9,17 @@ import { pathTo } from "./frame.js";
 
 /** At most so many proposals are drawn, and so many levels of a path. */
 export const MOST_IN_TREE = 24;
-const LEVELS = 10, LEAST = 2;
+const LEVELS = 10,
+  LEAST = 2;
 
-/** @param {Data} data @param {number} round @returns {number[][]} by parent; the text's come last */
+/**
+ * @param {Data} data
+ * @param {number} round
+ * @returns {number[][]} by parent; the text's come last
+ */
 function childrenOf(data, round) {
-  const first = data.start[round], n = data.round.nodes[round];
+  const first = data.start[round],
+    n = data.round.nodes[round];
   const children = Array.from({ length: n + 1 }, () => /** @type {number[]} */ ([]));
   for (let i = 0; i < n; i++) {
     const parent = data.node.parent[first + i];
@@ -45,7 +51,8 @@ function about(data, frame) {
  * @returns {Window}
  */
 export function windowAt(data, frame) {
-  const n = data.round.nodes[frame.round], children = childrenOf(data, frame.round);
+  const n = data.round.nodes[frame.round],
+    children = childrenOf(data, frame.round);
   if (n <= MOST_IN_TREE) {
     const under = new Map(children.map((shown, parent) => [parent, { shown, more: 0 }]));
     return { key: `${frame.round}`, root: n, under };
@@ -55,8 +62,10 @@ export function windowAt(data, frame) {
     const parent = data.node.parent[frame.first + i];
     if (parent !== NONE) below[parent] += below[i];
   }
-  const node = about(data, frame), path = pathTo(data, frame, node);
-  const cut = Math.max(0, path.length - LEVELS), root = cut ? path[cut - 1] : n;
+  const node = about(data, frame),
+    path = pathTo(data, frame, node);
+  const cut = Math.max(0, path.length - LEVELS),
+    root = cut ? path[cut - 1] : n;
   let levels = 1;
   for (let i = 0; i < n; i++) levels = Math.max(levels, data.depth[frame.first + i] + 1);
   const each = Math.max(LEAST, Math.floor(MOST_IN_TREE / Math.min(levels, LEVELS)));
@@ -65,36 +74,48 @@ export function windowAt(data, frame) {
   const keys = [];
   const parents = [root, ...path.slice(cut)];
   parents.forEach((parent, k) => {
-    const own = children[parent], on = path[cut + k];
+    const own = children[parent],
+      on = path[cut + k];
     // page by page, so that a step to the next sibling seldom moves anything
     const from = Math.min(
-      on === undefined ? 0 : Math.floor(own.indexOf(on) / each) * each, Math.max(0, own.length - each));
+      on === undefined ? 0 : Math.floor(own.indexOf(on) / each) * each,
+      Math.max(0, own.length - each),
+    );
     const shown = own.slice(from, from + each);
     keys.push(parent, from);
-    under.set(parent, { shown, more: own.reduce((sum, i) => sum + (shown.includes(i) ? 0 : below[i]), 0) });
+    under.set(parent, {
+      shown,
+      more: own.reduce((sum, i) => sum + (shown.includes(i) ? 0 : below[i]), 0),
+    });
   });
   for (const { shown } of [...under.values()])
     for (const i of shown) if (!under.has(i)) under.set(i, { shown: [], more: below[i] - 1 });
   return { key: `${frame.round}:${keys.join(",")}`, root, under };
 }
 
+/** A number for every proposal that is drawn. @typedef {Map<number, any>} Lookup */
+
 /**
  * Where each proposal of a window stands: leaves below each other, parents beside their middle.
  * @param {Window} window
- * @returns {{ nodes: number[], up: Map<number, number>, folds: { parent: number, more: number }[],
- *   x: Map<number, number>, y: Map<number, number>, fold: Map<number, number>, leaves: number,
- *   levels: number }}
+ * @returns {{ nodes: number[], folds: { parent: number, more: number }[], leaves: number,
+ *   levels: number, up: Lookup, x: Lookup, y: Lookup, fold: Lookup }}
  */
 export function placesIn({ root, under }) {
-  const x = new Map([[root, 0]]), y = new Map(), up = new Map(), fold = new Map();
+  /** @type {Lookup} */
+  const x = new Map([[root, 0]]);
+  /** @type {Lookup[]} */
+  const [y, up, fold] = [new Map(), new Map(), new Map()];
   /** @type {number[]} */
   const nodes = [];
   const folds = [];
-  let leaves = 0, levels = 0;
+  let leaves = 0,
+    levels = 0;
   // parents come before children, so the deepest are placed by walking in order of drawing
   const stack = [[root, 0]];
   while (stack.length) {
-    const top = stack[stack.length - 1], [at, next] = top;
+    const top = stack[stack.length - 1],
+      [at, next] = top;
     const { shown, more } = under.get(at) ?? { shown: [], more: 0 };
     if (next < shown.length) {
       const child = shown[next];
@@ -123,7 +144,9 @@ export function placesIn({ root, under }) {
  * @param {Data} data @param {Frame} frame
  */
 export function maskPath(data, frame) {
-  const n = data.round.nodes[frame.round], least = n / 130, inset = n > 40 ? 0 : 0.05;
+  const n = data.round.nodes[frame.round],
+    least = n / 130,
+    inset = n > 40 ? 0 : 0.05;
   const pieces = [];
   for (let i = 0; i < n; i++) {
     const seen = pathTo(data, frame, i).sort((a, b) => a - b);
@@ -131,8 +154,12 @@ export function maskPath(data, frame) {
       const from = seen[k];
       // a small mask is drawn in cells, a large one in runs
       if (!inset) while (k + 1 < seen.length && seen[k + 1] === seen[k] + 1) k++;
-      const long = Math.max(seen[k] + 1 - from, least) - 2 * inset, high = Math.max(1, least) - 2 * inset;
-      pieces.push(`M${from + inset} ${i + inset}h${+long.toFixed(2)}v${+high.toFixed(2)}h-${+long.toFixed(2)}z`);
+      const long = Math.max(seen[k] + 1 - from, least) - 2 * inset,
+        high = Math.max(1, least) - 2 * inset;
+      pieces.push(
+        `M${from + inset} ` +
+          `${i + inset}h${+long.toFixed(2)}v${+high.toFixed(2)}h-${+long.toFixed(2)}z`,
+      );
     }
   }
   return pieces.join("");
@@ -141,7 +168,10 @@ export function maskPath(data, frame) {
 /** What the numbers of a tree's proposals are: a later sibling's depend on those before it. */
 export function judgedBy(data) {
   if (!data.isTree || !data.header.judged_by_u) return "";
-  return "The p and q at a proposal are those it is judged by: what its earlier siblings leave if they are rejected.";
+  return (
+    "The p and q at a proposal are those it is judged by: what its earlier siblings leave " +
+    "if they are rejected."
+  );
 }
 
 /** Whether a proposal has siblings before it, by whose rejection its p and q are changed. */
@@ -157,7 +187,8 @@ export function comesLater(data, frame, node) {
  * @param {Data} data @param {Frame} frame @param {number} most
  */
 export function nearest(data, frame, most) {
-  const node = about(data, frame), path = new Set(node < 0 ? [] : pathTo(data, frame, node));
+  const node = about(data, frame),
+    path = new Set(node < 0 ? [] : pathTo(data, frame, node));
   const parent = (/** @type {number} */ i) => data.node.parent[frame.first + i];
   const rank = (/** @type {number} */ i) => {
     if (path.has(i)) return 0;
@@ -169,5 +200,8 @@ export function nearest(data, frame, most) {
   for (let i = 0; near.size < Math.min(most, frame.status.length); i++) near.add(i);
   const drawn = [...near].map((i) => [rank(i), i]);
   drawn.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
-  return drawn.slice(0, most).map((one) => one[1]).sort((a, b) => a - b);
+  return drawn
+    .slice(0, most)
+    .map((one) => one[1])
+    .sort((a, b) => a - b);
 }

@@ -15,8 +15,10 @@ const ROWS = 8;
 /**
  * What the bars show at a frame.
  * @param {Data} data @param {Frame} frame
- * @returns {{ mode: "q" | "both" | "distribution", title: string, rows: any[], overlap: number,
- *             tail: { p: number, q: number, over: number } }}
+ * @typedef {{ text: string, p: number, q: number, x: boolean, tail?: boolean, over?: number }} Row
+ * @typedef {{ mode: "q" | "both" | "distribution", title: string, rows: Row[], overlap: number,
+ *   residual?: boolean, tail: { p: number, q: number, over: number } }} Bars
+ * @returns {Bars}
  */
 export function barsAt(data, frame) {
   if (frame.phase === "close" || frame.phase === "rollback" || !frame.status.length)
@@ -24,11 +26,13 @@ export function barsAt(data, frame) {
   const node = frame.node >= 0 ? frame.node : 0;
   const row = frame.first + node;
   const ids = rowOf(data, "node", "top", row);
-  const p = rowOf(data, "node", "top_p", row), q = rowOf(data, "node", "top_q", row);
+  const p = rowOf(data, "node", "top_p", row),
+    q = rowOf(data, "node", "top_q", row);
   const x = data.node.token[row];
   const rows = [];
   for (let i = 0; i < ids.length; i++)
-    if (ids[i] !== NONE) rows.push({ text: trimmed(tokenText(data, ids[i])), p: p[i], q: q[i], x: ids[i] === x });
+    if (ids[i] !== NONE)
+      rows.push({ text: trimmed(tokenText(data, ids[i])), p: p[i], q: q[i], x: ids[i] === x });
   const by = (/** @type {any} */ one) => (frame.seenP ? Math.max(one.p, one.q) : one.q);
   rows.sort((a, b) => by(b) - by(a));
   const [pa, pb] = rowOf(data, "node", "tail_p", row);
@@ -36,32 +40,47 @@ export function barsAt(data, frame) {
   return {
     mode: frame.seenP ? "both" : "q",
     title: titleOf(frame.seenP, comesLater(data, frame, node)),
-    rows, overlap: data.node.overlap[row],
+    rows,
+    overlap: data.node.overlap[row],
     // where p > q the tail's overlap is q, elsewhere p
     tail: { p: pa + pb, q: qa + qb, over: qa + pb },
   };
 }
 
 function titleOf(seenP, later) {
-  if (!seenP) return `draft q${later ? " without its earlier siblings" : ""}: the target has not looked yet`;
+  if (!seenP)
+    return `draft q${later ? " without its earlier siblings" : ""}: the target has not looked yet`;
   return later ? "p and q if its earlier siblings are rejected" : "target p and draft q";
 }
 
+/** @param {Data} data @param {Frame} frame @returns {Bars} */
 function closingDistribution(data, frame) {
   const r = frame.round;
   const residual = data.round.closing_kind[r] === 1 && data.header.judged_by_u;
   const x = data.round.closing[r];
   const hidden = frame.closing === "hidden";
   const rows = distributionRows(data, "round", "distribution", r)
-    .map((one) => ({ text: trimmed(tokenText(data, one.token)), p: one.p, q: 0, x: one.token === x && !hidden }))
+    .map((one) => ({
+      text: trimmed(tokenText(data, one.token)),
+      p: one.p,
+      q: 0,
+      x: one.token === x && !hidden,
+    }))
     .slice(0, ROWS);
   const seen = rows.reduce((sum, one) => sum + one.p, 0);
-  const blocks = inBlocks(data), row = residual && !blocks ? rejectedRow(data, frame) : -1;
+  const blocks = inBlocks(data),
+    row = residual && !blocks ? rejectedRow(data, frame) : -1;
   return {
     mode: "distribution",
     // of p only the share that the kept block leaves goes into a block's residual
-    title: !residual ? "target p after the last token" : blocks ? "residual: max(0, share · p − q), scaled up to 1" : "residual: max(0, p − q), scaled up to 1",
-    rows, residual, overlap: row < 0 ? NaN : data.node.overlap[row],
+    title: !residual
+      ? "target p after the last token"
+      : blocks
+        ? "residual: max(0, share · p − q), scaled up to 1"
+        : "residual: max(0, p − q), scaled up to 1",
+    rows,
+    residual,
+    overlap: row < 0 ? NaN : data.node.overlap[row],
     tail: { p: Math.max(0, 1 - seen), q: 0, over: 0 },
   };
 }
@@ -73,9 +92,12 @@ export function scaleOf(most) {
 
 function barRow() {
   const label = h("bdi", { class: "svp-lab" });
-  const over = h("i", { class: "svp-over" }), q = h("i", { class: "svp-q" });
-  const p = h("i", { class: "svp-p" }), rest = h("i", { class: "svp-rest" });
-  const qn = h("span", { class: "svp-qn" }), pn = h("span", { class: "svp-pn" });
+  const over = h("i", { class: "svp-over" }),
+    q = h("i", { class: "svp-q" });
+  const p = h("i", { class: "svp-p" }),
+    rest = h("i", { class: "svp-rest" });
+  const qn = h("span", { class: "svp-qn" }),
+    pn = h("span", { class: "svp-pn" });
   const el = h("div", { class: "svp-row", role: "listitem" }, [
     label,
     h("div", { class: "svp-track" }, [over, q, p, rest]),
@@ -93,12 +115,18 @@ export const barsView = {
     const list = h("div", { class: "svp-rows", role: "list", "aria-label": "Probabilities" });
     const rows = pool(list, barRow);
     const axis = [h("span"), h("span"), h("span")];
-    const massOver = h("i", { class: "svp-mover" }), massRest = h("i", { class: "svp-mrest" });
+    const massOver = h("i", { class: "svp-mover" }),
+      massRest = h("i", { class: "svp-mrest" });
     const mass = h("div", { class: "svp-mass", "aria-hidden": "true" }, [massOver, massRest]);
-    const overText = h("span", { class: "svp-k-over" }), restText = h("span", { class: "svp-k-rest" });
+    const overText = h("span", { class: "svp-k-over" }),
+      restText = h("span", { class: "svp-k-rest" });
     const key = h("div", { class: "svp-key" }, [overText, restText]);
     const el = h("div", { class: "svp-bars" }, [
-      title, list, h("div", { class: "svp-axis", "aria-hidden": "true" }, axis), mass, key,
+      title,
+      list,
+      h("div", { class: "svp-axis", "aria-hidden": "true" }, axis),
+      mass,
+      key,
     ]);
     rows(ROWS + 1);
     return {
@@ -110,8 +138,11 @@ export const barsView = {
         setAttr(el, "data-residual", seen.residual || null);
         setText(title, seen.title);
         const shown = rows(ROWS + 1);
+        /** @type {Row[]} */
         const all = [...seen.rows, { text: "all others", ...seen.tail, x: false, tail: true }];
-        const end = scaleOf(Math.max(...all.map((one) => Math.max(seen.mode === "q" ? 0 : one.p, one.q))));
+        const end = scaleOf(
+          Math.max(...all.map((one) => Math.max(seen.mode === "q" ? 0 : one.p, one.q))),
+        );
         shown.forEach((one, i) => {
           const it = i === ROWS ? all[all.length - 1] : all[i]?.tail ? null : all[i];
           setStyle(one.el, "visibility", it ? "visible" : "hidden");
@@ -132,6 +163,7 @@ export const barsView = {
   },
 };
 
+/** @param {any} one @param {Row} it @param {Bars} bars @param {number} end */
 function fillRow(one, it, { mode, residual }, end) {
   setText(one.label, it.text);
   setAttr(one.el, "data-x", it.x || null);

@@ -8,7 +8,9 @@ import { count } from "./numbers.js";
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
 
-const BEFORE = 4, MOST = 24, ACROSS = 12;
+const BEFORE = 4,
+  MOST = 24,
+  ACROSS = 12;
 
 /**
  * The slots of a cache at a frame: `kept` was there before, `new` was written in this round,
@@ -16,7 +18,8 @@ const BEFORE = 4, MOST = 24, ACROSS = 12;
  * @param {Data} data @param {Frame} frame @param {"target" | "draft"} which
  */
 export function slotsAt(data, frame, which) {
-  const cache = cacheAt(data, frame, which), r = frame.round;
+  const cache = cacheAt(data, frame, which),
+    r = frame.round;
   const other = cacheAt(data, frame, which === "target" ? "draft" : "target");
   const end = Math.max(cache.peak, other.peak);
   const before = Math.min(cache.before, other.used ? other.before : cache.before) - BEFORE;
@@ -55,12 +58,16 @@ export const cachesView = {
   mount(data) {
     const strips = ["target", "draft"].map((which) => {
       const length = h("span", { class: "svp-len" });
-      const head = h("div", { class: "svp-cachehead" }, [h("b", { text: which, class: `svp-${which}` }), length]);
+      const head = h("div", { class: "svp-cachehead" }, [
+        h("b", { text: which, class: `svp-${which}` }),
+        length,
+      ]);
       const row = h("div", { class: "svp-cells" });
       return { which, head, length, row, cells: pool(row, cell) };
     });
     const key = h("div", { class: "svp-key" }, [
-      h("span", { class: "svp-c-kept", text: "kept" }), h("span", { class: "svp-c-new", text: "written in this round" }),
+      h("span", { class: "svp-c-kept", text: "kept" }),
+      h("span", { class: "svp-c-new", text: "written in this round" }),
       h("span", { class: "svp-c-gone", text: "rolled back" }),
     ]);
     const el = h("div", { class: "svp-caches" }, [...strips.flatMap((s) => [s.head, s.row]), key]);
@@ -72,10 +79,18 @@ export const cachesView = {
           const seen = slotsAt(data, frame, /** @type {any} */ (strip.which));
           show(strip.row, seen.used);
           if (!seen.used) {
-            setText(strip.length, strip.which === "draft" ? "no cache of its own" : "no cache recorded");
+            setText(
+              strip.length,
+              strip.which === "draft" ? "no cache of its own" : "no cache recorded",
+            );
             continue;
           }
-          const change = frame.settled && seen.peak > seen.after ? ` (−${seen.peak - seen.after})` : seen.now > seen.before ? ` (+${seen.now - seen.before})` : "";
+          const change =
+            frame.settled && seen.peak > seen.after
+              ? ` (−${seen.peak - seen.after})`
+              : seen.now > seen.before
+                ? ` (+${seen.now - seen.before})`
+                : "";
           setText(strip.length, `${count(seen.now, "token")}${change}`);
           const made = strip.cells(seen.slots.length);
           setStyle(strip.row, "--svp-n", String(Math.min(ACROSS, Math.max(8, seen.slots.length))));

@@ -1,4 +1,5 @@
-// (d) The draw: u on [0, 1] against the acceptance, then the inverse CDF of the distribution that the next
+// (d) The draw: u on [0, 1] against the acceptance, then the inverse CDF of the distribution that
+// the next
 // token is drawn from. Both can be dragged: what if the draw had been another one? Where no u
 // decides, the races or likeliest tokens that do.
 
@@ -18,22 +19,28 @@ import { evidence, distributionRows, rejectedRow, testedInBlock } from "./words.
  * What the draws at a frame were, or would be with other numbers.
  * @param {Data} data @param {Frame} frame @param {WhatIf} [whatIf]
  * @param {boolean} [hint] tell u even while the verdict is concealed
- * @returns {any} test: {a, u, kept} or null; distribution: {rows, v, chosen, colour, title} or null; contests:
+ * @returns {any} test: {a, u, kept} or null; distribution: {rows, v, chosen, colour, title} or
+ *   null; contests:
  *   what decided without a u; walk: what another u would lead to; says
  */
 export function drawAt(data, frame, whatIf = null, hint = false) {
   if (frame.phase === "draft") return draftDraw(data, frame);
-  if (frame.phase === "verify")
-    return { says: aboutTo(data, frame.status.length > 0) };
+  if (frame.phase === "verify") return { says: aboutTo(data, frame.status.length > 0) };
   if (frame.phase === "decide") return testDraw(data, frame, whatIf, hint);
   return closingDraw(data, frame, whatIf);
 }
 
 function draftDraw(data, frame) {
-  const row = frame.first + frame.node, it = evidence(data, row);
+  const row = frame.first + frame.node,
+    it = evidence(data, row);
   if (it.oneHot) return { says: `No draw: the draft chose ${quoted(it.text)} outright.` };
   if (data.node.q_draw[row] === 2)
-    return { contests: [draftRace(data, row)], says: `${quoted(it.text)} won a race over q, run with the noise that the target will use too.` };
+    return {
+      contests: [draftRace(data, row)],
+      says:
+        `${quoted(it.text)} won a race over q, run with the noise that the target will use ` +
+        "too.",
+    };
   return {
     distribution: draftDistribution(data, row, "draft q, laid end to end"),
     says: `A uniform number picks the piece of q that it falls into: ${quoted(it.text)}.`,
@@ -48,7 +55,8 @@ function draftDistribution(data, row, title) {
 }
 
 function distributionOf(data, row, ids, p) {
-  const wide = data.width[ids], rows = [];
+  const wide = data.width[ids],
+    rows = [];
   for (let i = row * wide; i < (row + 1) * wide; i++)
     if (data.node[ids][i] !== NONE && data.node[p][i] > 0)
       rows.push({ token: data.node[ids][i], p: data.node[p][i], lo: data.node.top_lo[i] });
@@ -56,28 +64,58 @@ function distributionOf(data, row, ids, p) {
 }
 
 function testDraw(data, frame, whatIf, hint) {
-  const row = frame.first + frame.node, it = evidence(data, row);
+  const row = frame.first + frame.node,
+    it = evidence(data, row);
   if (!data.header.judged_by_u) return contested(data, frame, row);
   const u = whatIf?.u ?? it.u;
   const changed = whatIf?.u !== undefined;
   // a block's position passes or not; what is kept the last of them decides
   const kept = changed || !oneByOne(data) ? u < it.a : it.kept;
-  const test = { a: it.a, u: frame.concealed ? NaN : u, real: frame.concealed ? NaN : it.u, kept, changed };
+  const test = {
+    a: it.a,
+    u: frame.concealed ? NaN : u,
+    real: frame.concealed ? NaN : it.u,
+    kept,
+    changed,
+  };
   if (frame.concealed)
-    return { test: { ...test, a: NaN }, says: hint ? `The draw is u = ${number(it.u)}. Is it below ${oneByOne(data) ? chanceOf(data) : "h"}?` : "What the draw was is hidden." };
+    return {
+      test: { ...test, a: NaN },
+      says: hint
+        ? `The draw is u = ${number(it.u)}. Is it below ${oneByOne(data) ? chanceOf(data) : "h"}?`
+        : "What the draw was is hidden.",
+    };
   if (changed) return supposed(data, frame, whatIf, test, it, row);
   const fell = `u = ${it.said.u} ${it.u < it.a ? "falls" : "does not fall"} below ${it.said.a}`;
-  const says = oneByOne(data) ? `${fell}: ${it.kept ? "accepted" : "rejected"}.` : testedInBlock(data, frame);
+  const says = oneByOne(data)
+    ? `${fell}: ${it.kept ? "accepted" : "rejected"}.`
+    : testedInBlock(data, frame);
   const mine = data.round.closing_kind[frame.round] === 1 && closes(data, frame, row);
   if (it.kept || !mine) return { test, says: says + (data.isTree ? goesOn(data, frame) : "") };
   const rows = withClosing(data, frame, restOf(data, frame, row), true);
   if (!rows.length) return { test, says };
-  const real = data.round.closing_u[frame.round], moved = whatIf?.v !== undefined;
+  const real = data.round.closing_u[frame.round],
+    moved = whatIf?.v !== undefined;
   const v = whatIf?.v ?? real;
-  const chosen = moved ? at(rows, v) : rows.find((r) => r.token === data.round.closing[frame.round]) ?? null;
+  const chosen = moved
+    ? at(rows, v)
+    : (rows.find((r) => r.token === data.round.closing[frame.round]) ?? null);
   const distribution = { rows, v, real, chosen, colour: "r", title: REST };
-  if (!moved) return { test, distribution, says: `${says} The ${oneByOne(data) ? "next" : "closing"} draw will fall on ${name(data, chosen)}.` };
-  return { test, distribution, says: `What if the residual's draw were ${number(v)}? ${name(data, chosen)} would come instead.` };
+  if (!moved)
+    return {
+      test,
+      distribution,
+      says:
+        `${says} The ${oneByOne(data) ? "next" : "closing"} draw will fall on ` +
+        `${name(data, chosen)}.`,
+    };
+  return {
+    test,
+    distribution,
+    says:
+      `What if the residual's draw were ${number(v)}? ${name(data, chosen)} would come ` +
+      "instead.",
+  };
 }
 
 const REST = "residual, laid end to end: the token that comes instead";
@@ -89,70 +127,142 @@ function closes(data, frame, row) {
 
 /** The residual after a rejection; under block verification a share of p goes into it. */
 function restOf(data, frame, row) {
-  return oneByOne(data) ? distributionRows(data, "node", "residual", row) : distributionRows(data, "round", "distribution", frame.round);
+  return oneByOne(data)
+    ? distributionRows(data, "node", "residual", row)
+    : distributionRows(data, "round", "distribution", frame.round);
 }
 
 /** With another u: the verdict, and the walk from there on, as far as it is on record. */
 function supposed(data, frame, whatIf, test, it, row) {
-  const token = quoted(it.text), { u, kept } = test;
+  const token = quoted(it.text),
+    { u, kept } = test;
   const asks = `What if u were ${number(u)}`;
   if (!oneByOne(data)) return { test, says: blockSaid(data, frame, u) };
-  const walk = walkAt(data, frame, u), follows = walked(data, frame, walk);
+  const walk = walkAt(data, frame, u),
+    follows = walked(data, frame, walk);
   if (kept === it.kept && whatIf.v === undefined && kept)
     return { test, says: `${asks}? ${token} would still be accepted: nothing else would change.` };
-  const first = kept ? `${token} would be accepted, and the round would go on.` : `${token} would be rejected`;
-  if (walk.distribution !== "residual") return { test, walk, says: [`${asks}? ${first}${kept ? "" : "."}`, follows].join(" ") };
+  const first = kept
+    ? `${token} would be accepted, and the round would go on.`
+    : `${token} would be rejected`;
+  if (walk.distribution !== "residual")
+    return { test, walk, says: [`${asks}? ${first}${kept ? "" : "."}`, follows].join(" ") };
   // nobody is left to try: what is left of p after the last rejection closes the round
-  const last = frame.first + walk.node, drawn = walk.placed && data.round.closing_draw[frame.round] === 1;
-  const rows = walk.same ? withClosing(data, frame, distributionRows(data, "node", "residual", last), true) : distributionRows(data, "node", "residual", last);
-  if (!rows.length) return { test, walk, says: `${asks}? ${first}${kept ? "" : "."} ${follows}`.trim() };
-  const real = drawn ? data.round.closing_u[frame.round] : NaN, moved = whatIf.v !== undefined;
-  const v = whatIf.v ?? real, chosen = at(rows, v), distribution = { rows, v, real, chosen, colour: "r", title: REST };
+  const last = frame.first + walk.node,
+    drawn = walk.placed && data.round.closing_draw[frame.round] === 1;
+  const rows = walk.same
+    ? withClosing(data, frame, distributionRows(data, "node", "residual", last), true)
+    : distributionRows(data, "node", "residual", last);
+  if (!rows.length)
+    return { test, walk, says: `${asks}? ${first}${kept ? "" : "."} ${follows}`.trim() };
+  const real = drawn ? data.round.closing_u[frame.round] : NaN,
+    moved = whatIf.v !== undefined;
+  const v = whatIf.v ?? real,
+    chosen = at(rows, v),
+    distribution = { rows, v, real, chosen, colour: "r", title: REST };
   const its = quoted(tokenText(data, data.node.token[last]));
   if (last === row && kept === it.kept && !moved)
-    return { test, distribution, walk, says: `${asks}? ${token} would still be rejected: nothing else would change.` };
+    return {
+      test,
+      distribution,
+      walk,
+      says: `${asks}? ${token} would still be rejected: nothing else would change.`,
+    };
   if (last === row && moved)
-    return { test, distribution, walk, says: `${asks} and the residual's draw were ${number(v)}? ${first}, and ${name(data, chosen)} would come instead.` };
-  const ends = moved ? `If the residual's draw were ${number(v)}, ${name(data, chosen)} would come instead.`
-    : drawn ? `The residual's draw there was ${number(v)}: ${name(data, chosen)} would come instead.`
-    : `A token drawn from the residual after ${its} would come instead; the number behind that draw is not on record: drag it.`;
-  return { test, distribution, walk, says: [`${asks}? ${first}${kept ? "" : "."}`, follows, ends].filter(Boolean).join(" ") };
+    return {
+      test,
+      distribution,
+      walk,
+      says:
+        `${asks} and the residual's draw were ${number(v)}? ${first}, and ` +
+        `${name(data, chosen)} would come instead.`,
+    };
+  const ending = moved
+    ? `If the residual's draw were ${number(v)}, ${name(data, chosen)} would come instead.`
+    : drawn
+      ? `The residual's draw there was ${number(v)}: ${name(data, chosen)} would come instead.`
+      : `A token drawn from the residual after ${its} would come instead; the number behind ` +
+        "that draw is not on record: drag it.";
+  return {
+    test,
+    distribution,
+    walk,
+    says: [`${asks}? ${first}${kept ? "" : "."}`, follows, ending].filter(Boolean).join(" "),
+  };
 }
 
-const OWN_HIDDEN = "No u here: the proposal is accepted if the target's own token is the same. Which that is, is hidden.";
+const OWN_HIDDEN =
+  "No u here: the proposal is accepted if the target's own token is the same. Which that is, " +
+  "is hidden.";
 
 /** A proposal that was compared with the target's own token. */
 function contested(data, frame, row) {
-  const distribution = data.node.q_draw[row] === 1 ? draftDistribution(data, row, "how the proposal came: the draft's own draw from q") : undefined;
-  if (frame.concealed) return { distribution, contests: [draftRace(data, row)], says: looksAtP(data) ? "No u here: the proposal is accepted if the target's p for it is enough." : OWN_HIDDEN };
-  const race = targetRace(data, row) ?? (data.header.rule === "greedy" ? topTwo(data, "node", row) : null);
+  const distribution =
+    data.node.q_draw[row] === 1
+      ? draftDistribution(data, row, "how the proposal came: the draft's own draw from q")
+      : undefined;
+  if (frame.concealed)
+    return {
+      distribution,
+      contests: [draftRace(data, row)],
+      says: looksAtP(data)
+        ? "No u here: the proposal is accepted if the target's p for it is enough."
+        : OWN_HIDDEN,
+    };
+  const race =
+    targetRace(data, row) ?? (data.header.rule === "greedy" ? topTwo(data, "node", row) : null);
   return { distribution, contests: [race, draftRace(data, row)], says: verdictOf(data, row) };
 }
 
 function closingDraw(data, frame, whatIf) {
-  const r = frame.round, how = data.round.closing_draw[r];
+  const r = frame.round,
+    how = data.round.closing_draw[r];
   const token = tokenText(data, data.round.closing[r]);
   if (how === 0)
-    return { contests: [topTwo(data, "round", r)], says: `No draw: ${quoted(token)} is the target's most likely token.` };
+    return {
+      contests: [topTwo(data, "round", r)],
+      says: `No draw: ${quoted(token)} is the target's most likely token.`,
+    };
   if (how === 2)
-    return { contests: [closingRace(data, r)], says: `A race of all tokens, each faster the likelier it is: ${quoted(token)} arrived first.` };
+    return {
+      contests: [closingRace(data, r)],
+      says: `A race of all tokens, each faster the likelier it is: ${quoted(token)} arrived first.`,
+    };
   const rows = withClosing(data, frame, distributionRows(data, "round", "distribution", r), true);
   const real = data.round.closing_u[r];
   const changed = whatIf?.v !== undefined;
   const v = whatIf?.v ?? real;
-  const chosen = changed ? at(rows, v) : rows.find((one) => one.token === data.round.closing[r]) ?? null;
+  const chosen = changed
+    ? at(rows, v)
+    : (rows.find((one) => one.token === data.round.closing[r]) ?? null);
   const residual = data.round.closing_kind[r] === 1 && data.header.judged_by_u;
-  const distribution = { rows, v, real, chosen, changed, colour: residual ? "r" : "p", title: residual ? "residual, laid end to end" : "target p, laid end to end" };
-  return { distribution, says: changed
+  const distribution = {
+    rows,
+    v,
+    real,
+    chosen,
+    changed,
+    colour: residual ? "r" : "p",
+    title: residual ? "residual, laid end to end" : "target p, laid end to end",
+  };
+  return {
+    distribution,
+    says: changed
       ? `What if the draw were ${number(v)}? Then ${name(data, chosen)} would be emitted.`
-      : `The draw ${number(v)} falls on ${quoted(token)}.` };
+      : `The draw ${number(v)} falls on ${quoted(token)}.`,
+  };
 }
 
-/** The rows of a distribution, the token that was drawn among them even if it is not one of the likeliest. */
+/**
+ * The rows of a distribution, the token that was drawn among them even if it is not one of the
+ * likeliest.
+ */
 function withClosing(data, frame, rows, mine) {
-  const r = frame.round, token = data.round.closing[r];
+  const r = frame.round,
+    token = data.round.closing[r];
   if (!mine || rows.some((one) => one.token === token)) return rows;
-  const lo = data.round.closing_lo[r], p = data.round.closing_hi[r] - lo;
+  const lo = data.round.closing_lo[r],
+    p = data.round.closing_hi[r] - lo;
   return p > 0 ? [...rows, { token, p, lo }] : rows;
 }
 
@@ -166,7 +276,10 @@ function name(data, chosen) {
 
 /** What another u would mean, for whoever hears the slider. */
 function verdictAt(data, kept, changed) {
-  if (!oneByOne(data)) return changed ? `test would ${kept ? "pass" : "not pass"}` : `test ${kept ? "passes" : "does not pass"}`;
+  if (!oneByOne(data))
+    return changed
+      ? `test would ${kept ? "pass" : "not pass"}`
+      : `test ${kept ? "passes" : "does not pass"}`;
   return `${changed ? "would be " : ""}${kept ? "accepted" : "rejected"}`;
 }
 
@@ -175,9 +288,22 @@ function piece() {
   return { el: h("div", { class: "svp-piece" }, [text]), text };
 }
 
-/** A slider under a ruler. @param {string} label @param {(x: number) => void} moved @param {() => void} settled */
+/**
+ * A slider under a ruler.
+ * @param {string} label
+ * @param {(x: number) => void} moved
+ * @param {() => void} settled
+ */
 function slider(label, moved, settled) {
-  const el = h("input", { type: "range", min: 0, max: 1, step: 0.001, class: "svp-drag", "aria-label": label, title: label });
+  const el = h("input", {
+    type: "range",
+    min: 0,
+    max: 1,
+    step: 0.001,
+    class: "svp-drag",
+    "aria-label": label,
+    title: label,
+  });
   el.addEventListener("input", () => moved(Math.min(Number(el.value), 0.9999)));
   el.addEventListener("change", settled);
   return el;
@@ -188,31 +314,57 @@ export const drawView = {
   title: "The draw",
   /** @param {Data} data @param {any} time @param {any} player */
   mount(data, time, player) {
-    const keep = h("i", { class: "svp-keep" }), drop = h("i", { class: "svp-drop" });
-    const keepText = h("span", { class: "svp-keept" }), dropText = h("span", { class: "svp-dropt" });
-    const ghost = h("i", { class: "svp-needle svp-real" }), needle = h("i", { class: "svp-needle" });
+    const keep = h("i", { class: "svp-keep" }),
+      drop = h("i", { class: "svp-drop" });
+    const keepText = h("span", { class: "svp-keept" }),
+      dropText = h("span", { class: "svp-dropt" });
+    const ghost = h("i", { class: "svp-needle svp-real" }),
+      needle = h("i", { class: "svp-needle" });
     const ruler = h("div", { class: "svp-ruler" }, [keep, drop, keepText, dropText, ghost, needle]);
     let latest = "";
     const tell = () => player.tell?.(latest);
-    const drag = slider("Drag u: what if the draw had been another one?", (u) => player.whatIf({ u }), tell);
+    const drag = slider(
+      "Drag u: what if the draw had been another one?",
+      (u) => player.whatIf({ u }),
+      tell,
+    );
     const test = h("div", { class: "svp-test" }, [ruler, drag, ends()]);
 
     const distributionTitle = h("div", { class: "svp-sub" });
     const pieces = h("div", { class: "svp-pieces" });
     const many = pool(pieces, piece);
-    const distributionGhost = h("i", { class: "svp-needle svp-real" }), distributionNeedle = h("i", { class: "svp-needle" });
-    const distributionDrag = slider("Drag the draw: what if it had fallen elsewhere?", (v) => player.whatIf({ v }), tell);
+    const distributionGhost = h("i", { class: "svp-needle svp-real" }),
+      distributionNeedle = h("i", { class: "svp-needle" });
+    const distributionDrag = slider(
+      "Drag the draw: what if it had fallen elsewhere?",
+      (v) => player.whatIf({ v }),
+      tell,
+    );
     const distribution = h("div", { class: "svp-distribution" }, [
-      distributionTitle, h("div", { class: "svp-ruler" }, [pieces, distributionGhost, distributionNeedle]), distributionDrag, ends(),
+      distributionTitle,
+      h("div", { class: "svp-ruler" }, [pieces, distributionGhost, distributionNeedle]),
+      distributionDrag,
+      ends(),
     ]);
 
     const boards = [board(), board()];
     const says = h("div", { class: "svp-says" });
     const badge = h("b", { class: "svp-badge", text: "not what happened" });
-    const reset = h("button", { type: "button", class: "svp-reset", text: "back to what happened" });
+    const reset = h("button", {
+      type: "button",
+      class: "svp-reset",
+      text: "back to what happened",
+    });
     reset.addEventListener("click", () => player.whatIf(null));
     const unreal = h("div", { class: "svp-wif" }, [badge, reset]);
-    const el = h("div", { class: "svp-draw" }, [test, boards[0].el, boards[1].el, distribution, unreal, says]);
+    const el = h("div", { class: "svp-draw" }, [
+      test,
+      boards[0].el,
+      boards[1].el,
+      distribution,
+      unreal,
+      says,
+    ]);
 
     return {
       el,
@@ -228,20 +380,40 @@ export const drawView = {
         setText(says, seen.says);
         latest = seen.says;
         if (seen.test) {
-          const { a, u, real, kept } = seen.test, hidden = Number.isNaN(u);
+          const { a, u, real, kept } = seen.test,
+            hidden = Number.isNaN(u);
           const share = Math.min(1, a) || 0;
           setBar(keep, 0, share);
           setBar(drop, share, Number.isNaN(a) ? 0 : 1 - share);
           const whole = oneByOne(data);
-          setText(keepText, a > 0.12 ? (whole ? `accepted ✓ below ${number(a)}` : `passes ✓ below h = ${number(a)}`) : "");
+          setText(
+            keepText,
+            a > 0.12
+              ? whole
+                ? `accepted ✓ below ${number(a)}`
+                : `passes ✓ below h = ${number(a)}`
+              : "",
+          );
           setText(dropText, a < 0.8 ? (whole ? "rejected ✗" : "does not pass ✗") : "");
           needles(needle, ghost, u, real, hidden);
           setAttr(needle, "data-kept", kept);
           show(drag, !hidden);
           if (!hidden) slide(drag, u);
-          setAttr(drag, "aria-valuetext", hidden ? null : `u = ${number(u)}: ${verdictAt(data, kept, changed)}`);
+          setAttr(
+            drag,
+            "aria-valuetext",
+            hidden ? null : `u = ${number(u)}: ${verdictAt(data, kept, changed)}`,
+          );
         }
-        if (seen.distribution) fillDistribution(data, seen.distribution, { distributionTitle, many, distributionNeedle, distributionGhost, distributionDrag, distribution });
+        if (seen.distribution)
+          fillDistribution(data, seen.distribution, {
+            distributionTitle,
+            many,
+            distributionNeedle,
+            distributionGhost,
+            distributionDrag,
+            distribution,
+          });
       },
     };
   },
@@ -258,10 +430,20 @@ function fillDistribution(data, seen, parts) {
     setAttr(shown[i].el, "data-on", (seen.chosen && one.token === seen.chosen.token) || null);
     setAttr(shown[i].el, "title", `${trimmed(tokenText(data, one.token))}: ${number(one.p)}`);
   });
-  needles(parts.distributionNeedle, parts.distributionGhost, seen.v, seen.real ?? seen.v, Number.isNaN(seen.v));
+  needles(
+    parts.distributionNeedle,
+    parts.distributionGhost,
+    seen.v,
+    seen.real ?? seen.v,
+    Number.isNaN(seen.v),
+  );
   show(parts.distributionDrag, seen.colour !== "q");
   slide(parts.distributionDrag, Number.isNaN(seen.v) ? 0.5 : seen.v);
-  setAttr(parts.distributionDrag, "aria-valuetext", Number.isNaN(seen.v) ? "not on record" : `${number(seen.v)}: ${name(data, seen.chosen)}`);
+  setAttr(
+    parts.distributionDrag,
+    "aria-valuetext",
+    Number.isNaN(seen.v) ? "not on record" : `${number(seen.v)}: ${name(data, seen.chosen)}`,
+  );
 }
 
 function needles(needle, ghost, x, real, hidden) {
@@ -282,5 +464,8 @@ function slide(input, x) {
 }
 
 function ends() {
-  return h("div", { class: "svp-ends", "aria-hidden": "true" }, [h("span", { text: "0" }), h("span", { text: "1" })]);
+  return h("div", { class: "svp-ends", "aria-hidden": "true" }, [
+    h("span", { text: "0" }),
+    h("span", { text: "1" }),
+  ]);
 }

@@ -17,7 +17,8 @@ const SPAN = 6;
 export function blocksIn(data, from, size) {
   const blocks = [];
   const seconds = data.sums.seconds;
-  let r = 0, high = data.rounds;
+  let r = 0,
+    high = data.rounds;
   while (r < high) {
     const middle = (r + high) >> 1;
     if (seconds[middle + 1] > from) high = middle;
@@ -45,25 +46,46 @@ export const lanesView = {
   mount(data, time, player) {
     let baseline = data.header.baseline;
     if (!(data.sums.seconds[data.rounds] > 0)) {
-      const el = h("div", { class: "svp-lanes" }, [h("div", { class: "svp-sub", text: "This run has no measured times." })]);
+      const el = h("div", { class: "svp-lanes" }, [
+        h("div", { class: "svp-sub", text: "This run has no measured times." }),
+      ]);
       return { el, update() {} };
     }
     const span = () => Math.max((SPAN * data.sums.seconds[data.rounds]) / data.rounds, 1e-9);
     let size = span();
     const lane = () => h("div", { class: "svp-lane" });
-    const ours = lane(), alone = lane();
-    const oursBlocks = pool(ours, block), aloneBlocks = pool(alone, block);
+    const ours = lane(),
+      alone = lane();
+    const oursBlocks = pool(ours, block),
+      aloneBlocks = pool(alone, block);
     const heads = ["now", "now"].map(() => h("i", { class: "svp-head" }));
-    ours.append(heads[0]), alone.append(heads[1]);
-    const oursText = h("span", { class: "svp-len" }), aloneText = h("span", { class: "svp-len" });
-    const source = baseline?.measured ? "measured in a run of its own" : "not measured, one token per verification pass of this run: slower than it is";
+    (ours.append(heads[0]), alone.append(heads[1]));
+    const oursText = h("span", { class: "svp-len" }),
+      aloneText = h("span", { class: "svp-len" });
+    const source = baseline?.measured
+      ? "measured in a run of its own"
+      : "not measured, one token per verification pass of this run: slower than it is";
     const el = h("div", { class: "svp-lanes" }, [
-      h("div", { class: "svp-cachehead" }, [h("b", { text: "speculative" }), oursText]), ours,
-      h("div", { class: "svp-cachehead" }, [h("b", { text: "target alone", title: source }), aloneText]), alone,
+      h("div", { class: "svp-cachehead" }, [h("b", { text: "speculative" }), oursText]),
+      ours,
+      h("div", { class: "svp-cachehead" }, [
+        h("b", { text: "target alone", title: source }),
+        aloneText,
+      ]),
+      alone,
       h("div", { class: "svp-key" }, [
-        h("span", { class: "svp-k-draft", text: "draft" }), h("span", { class: "svp-k-verify", text: "target pass" }),
+        h("span", { class: "svp-k-draft", text: "draft" }),
+        h("span", { class: "svp-k-verify", text: "target pass" }),
         h("span", { class: "svp-k-other", text: "rest" }),
-        h("span", { class: "svp-note", text: [baseline && `target alone: ${source}`, data.header.times && `times: ${data.header.times}`].filter(Boolean).join("; ") }),
+        h("span", {
+          class: "svp-note",
+          text: [
+            baseline && `target alone: ${source}`,
+            data.header.times && `times: ${data.header.times}`,
+          ]
+            .filter(Boolean)
+            .join("; "),
+        }),
       ]),
     ]);
     ours.addEventListener("click", (/** @type {any} */ event) => {
@@ -102,9 +124,14 @@ export const lanesView = {
             place(lone[i].el, { at: ((first + i) * each - from) / size, size: each / size });
           }
         }
-        heads.forEach((head) => setStyle(head, "transform", `translateX(${((100 * (now - from)) / size).toFixed(2)}%)`));
+        heads.forEach((head) =>
+          setStyle(head, "transform", `translateX(${((100 * (now - from)) / size).toFixed(2)}%)`),
+        );
         setText(oursText, `${count(frame.emitted, "token")} in ${duration(now)}`);
-        if (baseline) setText(aloneText, `${baseline.measured ? "" : "≥ "}${count(Math.floor(now / baseline.seconds), "token")} in the same time`);
+        if (baseline) {
+          const tokens = count(Math.floor(now / baseline.seconds), "token");
+          setText(aloneText, `${baseline.measured ? "" : "≥ "}${tokens} in the same time`);
+        }
         show(alone, Boolean(baseline));
       },
     };

@@ -8,7 +8,9 @@ import { count, number } from "./numbers.js";
 /** @typedef {import("./frame.js").Frame} Frame */
 
 const ROUNDS = 32;
-const BOUND = "nothing was measured without drafts: as if each token took a whole verification pass, which takes longer than a pass over one token";
+const BOUND =
+  "nothing was measured without drafts: as if each token took a whole verification pass, which " +
+  "takes longer than a pass over one token";
 
 /**
  * Measures of the rounds that are over, and of this one as far as it is decided.
@@ -27,8 +29,10 @@ export function measuresAt(data, frame) {
     alpha: sum("overlaps") ? sum("overlap") / sum("overlaps") : NaN,
     accepted: sum("accepted"),
     proposed: sum("proposed"),
-    speedup: rounds && baseline && data.sums.seconds[rounds] > 0
-      ? (sum("tokens") * baseline.seconds) / data.sums.seconds[rounds] : NaN,
+    speedup:
+      rounds && baseline && data.sums.seconds[rounds] > 0
+        ? (sum("tokens") * baseline.seconds) / data.sums.seconds[rounds]
+        : NaN,
     seconds,
   };
 }
@@ -43,24 +47,35 @@ export const measuresView = {
       ["tokens per target pass", "emitted tokens / passes, closing tokens included"],
       ["alpha", "mean overlap Σ min(p, q) of the examined proposals"],
       ["accepted / proposed", "of the rounds that are over"],
-      [measured ? "times faster than the target alone" : "times faster at most (upper bound)",
-       measured ? "measured on both sides" : BOUND],
+      [
+        measured ? "times faster than the target alone" : "times faster at most (upper bound)",
+        measured ? "measured on both sides" : BOUND,
+      ],
     ].map(([name, title]) => {
-      const value = h("dd"), el = h("div", { title }, [h("dt", { text: name }), value]);
+      const value = h("dd"),
+        el = h("div", { title }, [h("dt", { text: name }), value]);
       return { el, value };
     });
-    const list = h("dl", { class: "svp-facts" }, rows.map((row) => row.el));
+    const list = h(
+      "dl",
+      { class: "svp-facts" },
+      rows.map((row) => row.el),
+    );
     const chart = h("div", { class: "svp-chart", title: "tokens that each pass gave" });
     const bars = pool(chart, () => ({ el: h("i") }));
-    let most = 1, counted = 0;
-    const count = () => {
+    let most = 1,
+      counted = 0;
+    const countMore = () => {
       for (; counted < data.rounds; counted++)
         most = Math.max(most, data.outStart[counted + 1] - data.outStart[counted]);
     };
-    count();
+    countMore();
     const el = h("div", { class: "svp-measures" }, [
-      list, chart, h("div", { class: "svp-key" }, [
-        h("span", { class: "svp-k-acc", text: "accepted" }), h("span", { class: "svp-k-close", text: "closing token, per round" }),
+      list,
+      chart,
+      h("div", { class: "svp-key" }, [
+        h("span", { class: "svp-k-acc", text: "accepted" }),
+        h("span", { class: "svp-k-close", text: "closing token, per round" }),
       ]),
     ]);
     chart.addEventListener("click", (/** @type {any} */ event) => {
@@ -72,7 +87,7 @@ export const measuresView = {
       el,
       /** There are more rounds now. */
       grown() {
-        count();
+        countMore();
         drawn = "";
       },
       /** @param {Frame} frame */
@@ -81,22 +96,28 @@ export const measuresView = {
         setText(rows[0].value, Number.isNaN(now.perPass) ? "–" : now.perPass.toFixed(2));
         setText(rows[1].value, number(now.alpha));
         setText(rows[2].value, `${now.accepted} / ${now.proposed}`);
-        setText(rows[3].value, Number.isNaN(now.speedup) ? "–" : `${measured ? "" : "≤ "}${now.speedup.toFixed(2)}×`);
+        setText(
+          rows[3].value,
+          Number.isNaN(now.speedup) ? "–" : `${measured ? "" : "≤ "}${now.speedup.toFixed(2)}×`,
+        );
         const key = `${frame.round},${now.rounds}`;
         if (key === drawn) return;
         drawn = key;
         const from = Math.max(0, Math.min(frame.round - ROUNDS + 6, data.rounds - ROUNDS));
         const many = Math.min(ROUNDS, data.rounds - from);
-        bars(many).slice(0, many).forEach((bar, i) => {
-          const r = from + i, over = r < now.rounds;
-          const tokens = data.outStart[r + 1] - data.outStart[r];
-          setStyle(bar.el, "height", `${over ? (100 * tokens) / most : 4}%`);
-          setAttr(bar.el, "data-round", r);
-          setAttr(bar.el, "data-this", r === frame.round || null);
-          setAttr(bar.el, "data-over", over || null);
-          setAttr(bar.el, "title", over ? `round ${r}: ${count(tokens, "token")}` : `round ${r}`);
-          setStyle(bar.el, "--svp-cap", `${100 / Math.max(1, tokens)}%`);
-        });
+        bars(many)
+          .slice(0, many)
+          .forEach((bar, i) => {
+            const r = from + i,
+              over = r < now.rounds;
+            const tokens = data.outStart[r + 1] - data.outStart[r];
+            setStyle(bar.el, "height", `${over ? (100 * tokens) / most : 4}%`);
+            setAttr(bar.el, "data-round", r);
+            setAttr(bar.el, "data-this", r === frame.round || null);
+            setAttr(bar.el, "data-over", over || null);
+            setAttr(bar.el, "title", over ? `round ${r}: ${count(tokens, "token")}` : `round ${r}`);
+            setStyle(bar.el, "--svp-cap", `${100 / Math.max(1, tokens)}%`);
+          });
       },
     };
   },

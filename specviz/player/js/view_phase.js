@@ -16,8 +16,16 @@ import { evidence } from "./words.js";
 const MOST = 16;
 
 export const GLYPHS = {
-  hidden: "", ghost: "", asked: "?", accepted: "✓", rejected: "✗", never: "–",
-  correction: "↻", bonus: "+", plain: "·", cut: "¦",
+  hidden: "",
+  ghost: "",
+  asked: "?",
+  accepted: "✓",
+  rejected: "✗",
+  never: "–",
+  correction: "↻",
+  bonus: "+",
+  plain: "·",
+  cut: "¦",
 };
 
 const SAYS = {
@@ -29,7 +37,8 @@ const SAYS = {
 };
 
 function card() {
-  const q = h("i", { class: "svp-q" }), p = h("i", { class: "svp-p" });
+  const q = h("i", { class: "svp-q" }),
+    p = h("i", { class: "svp-p" });
   const text = h("bdi", { class: "svp-word" });
   const glyph = h("b", { class: "svp-glyph" });
   const numbers = [h("span", { class: "svp-qn" }), h("span", { class: "svp-pn" })];
@@ -54,19 +63,31 @@ export const phaseView = {
         h("span", { text: phase === "decide" ? asks(data) : SAYS[phase][1] }),
       ]),
     );
-    const strip = h("div", { class: "svp-strip", role: "list", "aria-label": "Phases of a round" }, steps);
+    const strip = h(
+      "div",
+      { class: "svp-strip", role: "list", "aria-label": "Phases of a round" },
+      steps,
+    );
     const beam = h("div", { class: "svp-beam", "aria-hidden": "true" });
-    const cards = h("div", { class: "svp-cards", role: "list", "aria-label": "Proposals of this round, in the order of drawing" });
+    const cards = h("div", {
+      class: "svp-cards",
+      role: "list",
+      "aria-label": "Proposals of this round, in the order of drawing",
+    });
     const more = h("div", { class: "svp-more" });
     const proposals = pool(cards, card);
     const closing = card();
     closing.el.classList.add("svp-closing");
     cards.append(closing.el);
-    const widest = data.round.nodes.reduce((most, n) => Math.max(most, n), 0);
+    const widest = Math.max(0, ...new Set(data.round.nodes));
     if (!data.isTree) proposals(Math.min(MOST, widest));
     cards.append(closing.el); // after the proposals made so far
     cards.style.setProperty("--svp-n", String(Math.min(MOST, widest) + 1));
-    const el = h("div", { class: "svp-phase" }, [strip, h("div", { class: "svp-deck" }, [beam, cards]), more]);
+    const el = h("div", { class: "svp-phase" }, [
+      strip,
+      h("div", { class: "svp-deck" }, [beam, cards]),
+      more,
+    ]);
 
     cards.addEventListener("click", (/** @type {any} */ event) => {
       const hit = event.target.closest?.(".svp-card");
@@ -91,7 +112,8 @@ export const phaseView = {
           setAttr(step, "data-off", !n && i !== 1 && i !== 3 ? true : null);
           setAttr(step, "aria-current", i === at ? "step" : null);
         });
-        const last = steps[3].firstChild, hint = steps[3].lastChild;
+        const last = steps[3].firstChild,
+          hint = steps[3].lastChild;
         setText(last, kind === 1 ? "Resample" : kind === 2 ? "Bonus" : "Sample");
         setText(hint, kind === 1 ? takesThePlace(data) : "from the target's p");
         setAttr(beam, "data-on", frame.phase === "verify" || null);
@@ -101,8 +123,13 @@ export const phaseView = {
         shown.forEach((node, k) => fill(data, frame, made[k], node));
         if (closing.el !== cards.lastChild) cards.append(closing.el);
         fillClosing(data, frame, closing);
-        const others = n > shown.length ? `and ${n - shown.length} more of the ${count(n, "proposal")} of this round. ` : "";
-        const order = data.header.right_to_left ? "Cards stand in the order of drawing, the text in its reading order. " : "";
+        const others =
+          n > shown.length
+            ? `and ${n - shown.length} more of the ${count(n, "proposal")} of this round. `
+            : "";
+        const order = data.header.right_to_left
+          ? "Cards stand in the order of drawing, the text in its reading order. "
+          : "";
         const told = others + order + judgedBy(data);
         show(more, told !== "");
         if (told) setText(more, told);
@@ -119,7 +146,9 @@ function chosen(data, frame) {
 }
 
 function fill(data, frame, one, node) {
-  const row = frame.first + node, it = evidence(data, row), status = frame.status[node];
+  const row = frame.first + node,
+    it = evidence(data, row),
+    status = frame.status[node];
   const cut = status === "accepted" && !it.emitted;
   setText(one.text, trimmed(it.text));
   setText(one.glyph, GLYPHS[cut ? "cut" : status]);
@@ -135,24 +164,41 @@ function fill(data, frame, one, node) {
   const said = testSaid(data, frame, node);
   show(one.test, inBlocks(data));
   setText(one.test, said || "test ?");
-  setAttr(one.el, "aria-label", status === "hidden" ? null
-    : `${trimmed(it.text)}: ${NAMES[cut ? "cut" : status]}${said && `, its own ${said.replace(/ [✓✗]/, "")}`}`);
+  setAttr(
+    one.el,
+    "aria-label",
+    status === "hidden"
+      ? null
+      : `${trimmed(it.text)}: ` +
+          `${NAMES[cut ? "cut" : status]}${said && `, its own ${said.replace(/ [✓✗]/, "")}`}`,
+  );
 }
 
-/** A block's test at a position, once it is known. @param {Data} data @param {Frame} frame @param {number} node */
+/**
+ * A block's test at a position, once it is known.
+ * @param {Data} data
+ * @param {Frame} frame
+ * @param {number} node
+ */
 export function testSaid(data, frame, node) {
   if (!inBlocks(data) || frame.phase === "draft" || frame.phase === "verify") return "";
-  if (frame.phase === "decide" && (node > frame.node || (node === frame.node && frame.concealed))) return "";
+  if (frame.phase === "decide" && (node > frame.node || (node === frame.node && frame.concealed)))
+    return "";
   return passes(data, frame.first + node) ? "test ✓ passes" : "test ✗ fails";
 }
 
 const NAMES = {
-  ghost: "proposed", asked: "in question", accepted: "accepted", rejected: "rejected",
-  never: "never examined", cut: "past the end of the text",
+  ghost: "proposed",
+  asked: "in question",
+  accepted: "accepted",
+  rejected: "rejected",
+  never: "never examined",
+  cut: "past the end of the text",
 };
 
 function fillClosing(data, frame, one) {
-  const r = frame.round, hidden = frame.closing === "hidden";
+  const r = frame.round,
+    hidden = frame.closing === "hidden";
   const token = data.round.closing[r];
   const cut = !data.round.closing_emitted[r];
   setText(one.text, hidden || token === NONE ? "" : trimmed(tokenText(data, token)));

@@ -30,12 +30,13 @@ export function pending(data, frame) {
   if (!data.isTree) return all.filter((i) => frame.status[i] !== "hidden");
   // of a tree: what was judged, and the branch in question
   if (frame.phase === "draft") return pathTo(data, frame, frame.node);
-  const told = all.filter((i) => ["accepted", "rejected", "asked"].includes(frame.status[i]));
+  const judged = all.filter((i) => ["accepted", "rejected", "asked"].includes(frame.status[i]));
   const depth = (/** @type {number} */ i) => data.depth[frame.first + i];
-  if (told.length || frame.phase !== "verify") return told.sort((a, b) => depth(a) - depth(b) || a - b);
+  if (judged.length || frame.phase !== "verify")
+    return judged.sort((a, b) => depth(a) - depth(b) || a - b);
   const chain = [];
   for (let i = 0, parent = NONE; i < n; i++)
-    if (data.node.parent[frame.first + i] === parent) chain.push(i), (parent = i);
+    if (data.node.parent[frame.first + i] === parent) (chain.push(i), (parent = i));
   return chain;
 }
 
@@ -67,7 +68,8 @@ export const textView = {
     const nowTokens = pool(now, token);
     /** @type {any[]} */
     let spans = [];
-    let low = 0, high = 0;
+    let low = 0,
+      high = 0;
 
     const make = (/** @type {number} */ index) => {
       const one = token();
@@ -88,14 +90,16 @@ export const textView = {
       while (high < to) fresh.push(make(high++));
       past.append(...fresh);
       spans.push(...fresh);
-      while (high > to) spans.pop().remove(), high--;
-      while (low < from) spans.shift().remove(), low++;
+      while (high > to) (spans.pop().remove(), high--);
+      while (low < from) (spans.shift().remove(), low++);
     };
     el.addEventListener("click", (/** @type {any} */ event) => {
       const hit = event.target.closest?.("[data-i],[data-n]");
       if (!hit) return;
       if (hit.dataset.i) return player.go(stepOfToken(data, time, Number(hit.dataset.i)));
-      player.go(time.step({ round: player.frame.round, phase: "decide", node: Number(hit.dataset.n) }));
+      player.go(
+        time.step({ round: player.frame.round, phase: "decide", node: Number(hit.dataset.n) }),
+      );
     });
 
     return {
@@ -129,7 +133,8 @@ export const textView = {
 
 /** What a token of the text says under the cursor. */
 function told(data, index) {
-  const mark = markOf(data.outKind[index]), round = data.outRound[index];
+  const mark = markOf(data.outKind[index]),
+    round = data.outRound[index];
   if (mark === "accepted") {
     const it = evidence(data, data.outNode[index]);
     const u = data.header.judged_by_u ? `, u = ${it.said.u}` : "";
@@ -138,6 +143,10 @@ function told(data, index) {
   let instead = "";
   if (mark === "correction")
     for (let i = data.start[round]; i < data.start[round + 1]; i++)
-      if (data.node.verdict[i] === 2) instead = ` in place of ${trimmed(tokenText(data, data.node.token[i]))}`;
-  return `round ${round}: ${mark}${instead}; it had probability ${number(data.round.closing_p[round])}`;
+      if (data.node.verdict[i] === 2)
+        instead = ` in place of ${trimmed(tokenText(data, data.node.token[i]))}`;
+  return (
+    `round ${round}: ${mark}${instead}; it had probability ` +
+    `${number(data.round.closing_p[round])}`
+  );
 }

@@ -37,12 +37,16 @@ export function oneByOne(data) {
  * @returns {Walk}
  */
 export function walkAt(data, frame, u) {
-  const told = [], at = (/** @type {string} */ name, /** @type {number} */ i) => data.node[name][frame.first + i];
-  let node = frame.node, up = at("parent", node), sibling = false;
+  const told = [],
+    at = (/** @type {string} */ name, /** @type {number} */ i) => data.node[name][frame.first + i];
+  let node = frame.node,
+    up = at("parent", node),
+    sibling = false;
   /** @type {Walk["distribution"]} */
-  let distribution = "p";
+  let distribution;
   for (;;) {
-    const a = at("acceptance", node), own = told.length ? at("u", node) : u;
+    const a = at("acceptance", node),
+      own = told.length ? at("u", node) : u;
     if (!(a >= 0 && own >= 0)) {
       distribution = "unknown";
       break;
@@ -58,10 +62,17 @@ export function walkAt(data, frame, u) {
     }
     node = next;
   }
-  const r = frame.round, depth = data.depth[frame.first + node] + (distribution === "p" ? 1 : 0);
+  const r = frame.round,
+    depth = data.depth[frame.first + node] + (distribution === "p" ? 1 : 0);
   const accepted = data.sums.accepted[r + 1] - data.sums.accepted[r];
   const last = lastOf(data, frame);
-  return { told, distribution, node, placed: depth === accepted, same: last.node === node && last.distribution === distribution };
+  return {
+    told,
+    distribution,
+    node,
+    placed: depth === accepted,
+    same: last.node === node && last.distribution === distribution,
+  };
 }
 
 /** Where the walk that happened ended. */
@@ -72,16 +83,41 @@ function lastOf(data, frame) {
   return { node, distribution: data.node.verdict[frame.first + node] === 1 ? "p" : "residual" };
 }
 
-/** What another u would do to a block, in words. @param {Data} data @param {Frame} frame @param {number} u */
+/**
+ * What another u would do to a block, in words.
+ * @param {Data} data
+ * @param {Frame} frame
+ * @param {number} u
+ */
 export function blockSaid(data, frame, u) {
-  const kept = blockAt(data, frame, u), was = keptOf(data, frame), row = frame.first + frame.node;
-  const name = (/** @type {number} */ k) => `position ${k} (${quoted(tokenText(data, data.node.token[frame.first + k - 1]))})`;
-  const pass = u < data.node.acceptance[row], still = pass === passes(data, row) ? " still" : "";
-  const test = `What if u were ${number(u)}? Test ${frame.node + 1} would${still} ${pass ? "pass" : "not pass"}.`;
-  if (kept === was) return `${test} ${kept ? `The last that passes would still be ${name(kept)}` : "Still no position would pass"}: nothing else would change.`;
-  const upTo = kept ? `The last that passes would be ${name(kept)}: everything up to it would be accepted.` : "No position would pass: the whole block would be rejected.";
-  const distribution = kept === frame.status.length ? `p after ${name(kept)}` : "what that leaves of p, less q";
-  return `${test} ${upTo} The closing token would come from ${distribution}: which one is not on record.`;
+  const kept = blockAt(data, frame, u),
+    was = keptOf(data, frame),
+    row = frame.first + frame.node;
+  const name = (/** @type {number} */ k) =>
+    `position ${k} (${quoted(tokenText(data, data.node.token[frame.first + k - 1]))})`;
+  const pass = u < data.node.acceptance[row],
+    still = pass === passes(data, row) ? " still" : "";
+  const test =
+    `What if u were ${number(u)}? Test ${frame.node + 1} would${still} ` +
+    `${pass ? "pass" : "not pass"}.`;
+  if (kept === was)
+    return (
+      `${test} ` +
+      (kept
+        ? `The last that passes would still be ${name(kept)}`
+        : "Still no position would pass") +
+      ": " +
+      "nothing else would change."
+    );
+  const upTo = kept
+    ? `The last that passes would be ${name(kept)}: everything up to it would be accepted.`
+    : "No position would pass: the whole block would be rejected.";
+  const distribution =
+    kept === frame.status.length ? `p after ${name(kept)}` : "what that leaves of p, less q";
+  return (
+    `${test} ${upTo} The closing token would come from ${distribution}: which one is not ` +
+    "on record."
+  );
 }
 
 /**
@@ -89,23 +125,42 @@ export function blockSaid(data, frame, u) {
  * @param {Data} data @param {Frame} frame @param {Walk} walk
  */
 export function walked(data, frame, walk) {
-  const name = (/** @type {number} */ i) => quoted(tokenText(data, data.node.token[frame.first + i]));
+  const name = (/** @type {number} */ i) =>
+    quoted(tokenText(data, data.node.token[frame.first + i]));
   const out = walk.told.slice(1).map((one) => {
-    const how = one.sibling ? `Its sibling ${name(one.node)} is tried against what is left of p`
-      : data.isTree ? `The walk descends to ${name(one.node)}` : `Next ${name(one.node)}`;
-    return `${how}: u = ${number(one.u)} ${one.kept ? "<" : "≥"} ${number(one.a)}, ${one.kept ? "accepted" : "rejected"}.`;
+    const how = one.sibling
+      ? `Its sibling ${name(one.node)} is tried against what is left of p`
+      : data.isTree
+        ? `The walk descends to ${name(one.node)}`
+        : `Next ${name(one.node)}`;
+    return (
+      `${how}: u = ${number(one.u)} ${one.kept ? "<" : "≥"} ${number(one.a)}, ` +
+      `${one.kept ? "accepted" : "rejected"}.`
+    );
   });
-  if (walk.distribution === "unknown") out.push(`Whether ${name(walk.node)} would be accepted is not on record.`);
+  if (walk.distribution === "unknown")
+    out.push(`Whether ${name(walk.node)} would be accepted is not on record.`);
   else if (walk.distribution === "p")
-    out.push(`The closing token would come from p after ${name(walk.node)}${walk.same ? ", as it did." : ", which is not on record."}`);
+    out.push(
+      "The closing token would come from p after " +
+        `${name(walk.node)}${walk.same ? ", as it did." : ", which is not on record."}`,
+    );
   return out.join(" ");
 }
 
-/** What comes after a verdict that did happen, in a tree. @param {Data} data @param {Frame} frame */
+/**
+ * What comes after a verdict that did happen, in a tree.
+ * @param {Data} data
+ * @param {Frame} frame
+ */
 export function goesOn(data, frame) {
-  const row = frame.first + frame.node, kept = data.node.verdict[row] === 1;
+  const row = frame.first + frame.node,
+    kept = data.node.verdict[row] === 1;
   const next = nextOf(data, frame, kept ? frame.node : data.node.parent[row], frame.node);
   const name = next < 0 ? "" : quoted(tokenText(data, data.node.token[frame.first + next]));
-  if (kept) return name ? ` The walk descends: ${name} is next.` : " It has no child: p after it closes the round.";
+  if (kept)
+    return name
+      ? ` The walk descends: ${name} is next.`
+      : " It has no child: p after it closes the round.";
   return name ? ` Its sibling ${name} is tried next, against what is left of p.` : "";
 }

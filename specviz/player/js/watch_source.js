@@ -18,15 +18,31 @@ export function fromModel(model, changed) {
   };
 }
 
-const TICK = 100, LATEST = 0.25; // milliseconds; a longer pause of the browser is not made up for
+const TICK = 100,
+  LATEST = 0.25; // milliseconds; a longer pause of the browser is not made up for
 const KEPT = 200; // finished runs that are remembered
 
-/** Samples of one position drawn here. @param {any} options @param {() => void} changed @returns {Source} */
+/**
+ * Samples of one position drawn here.
+ * @param {any} options
+ * @param {() => void} changed
+ * @returns {Source}
+ */
 export function fromHere(options, changed) {
   /** @type {any} */
-  let timer = 0, run = watchedRun(options), last = 0, due = 0;
+  let timer = 0,
+    run = watchedRun(options),
+    last = 0,
+    due = 0;
   const state = {
-    run: 0, sampler: options.sampler, rate: options.rate, running: false, ended: false, error: "", tally: /** @type {any[]} */ ([]), ...seen(run),
+    run: 0,
+    sampler: options.sampler,
+    rate: options.rate,
+    running: false,
+    ended: false,
+    error: "",
+    tally: /** @type {any[]} */ ([]),
+    ...seen(run),
   };
 
   function tick() {
@@ -38,9 +54,13 @@ export function fromHere(options, changed) {
   }
   /** Draw some and look. @param {number} n */
   function draw(n) {
-    const setting = settingOf("one", state.sampler), take = Math.min(n, options.limit - run.n);
+    const setting = settingOf("one", state.sampler),
+      take = Math.min(n, options.limit - run.n);
     for (let i = 0; i < take; i++)
-      run.take(drawOne(options.p, options.q, setting, options.seed, state.run * options.limit + run.n).token);
+      run.take(
+        drawOne(options.p, options.q, setting, options.seed, state.run * options.limit + run.n)
+          .token,
+      );
     Object.assign(state, seen(run), { ended: run.n >= options.limit });
     if (state.ended) halt();
     changed();
@@ -55,13 +75,17 @@ export function fromHere(options, changed) {
       if (state.ended) acts.reset();
       if (timer) return;
       state.running = true;
-      last = performance.now(), due = 0;
+      ((last = performance.now()), (due = 0));
       timer = setInterval(tick, TICK);
     },
     pause: halt,
     reset() {
       const drawn = state.n > 0;
-      if (drawn) state.tally = [...state.tally, [state.sampler, state.n, state.p_alarm, state.e_alarm]].slice(-KEPT);
+      if (drawn)
+        state.tally = [
+          ...state.tally,
+          [state.sampler, state.n, state.p_alarm, state.e_alarm],
+        ].slice(-KEPT);
       run = watchedRun(options);
       Object.assign(state, seen(run), { run: state.run + Number(drawn), ended: false });
     },
@@ -86,10 +110,24 @@ export function fromHere(options, changed) {
 
 /** What can draw here: the right decoder, and every fault that shows with these distributions. */
 export function samplersHere({ p, q, sampler }) {
-  const right = { name: "", label: "the right decoder", wrong: "", distribution: p, tv: 0, right: true };
+  const right = {
+    name: "",
+    label: "the right decoder",
+    wrong: "",
+    distribution: p,
+    tv: 0,
+    right: true,
+  };
   const faults = FAULTS_AT_ONE.map(({ name, wrong }) => {
     const { distribution, tv } = enumeratePosition(p, q, settingOf("one", name));
-    return { name, label: `fault: ${name.replaceAll("_", " ")}`, wrong, distribution, tv, right: false };
+    return {
+      name,
+      label: `fault: ${name.replaceAll("_", " ")}`,
+      wrong,
+      distribution,
+      tv,
+      right: false,
+    };
   });
   return [right, ...faults.filter((one) => one.tv > 1e-9 || one.name === sampler)];
 }

@@ -24,7 +24,9 @@ function asked(model) {
       if (content?.script === model.get("digest") && buffers?.length) end(resolve, buffers[0]);
     };
     const late = setTimeout(
-      () => end(reject, new Error("the player's script did not come: run the cell again")), PATIENCE);
+      () => end(reject, new Error("the player's script did not come: run the cell again")),
+      PATIENCE,
+    );
     model.on("msg:custom", hear);
     model.send({ ask: "script" });
   });

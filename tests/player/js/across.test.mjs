@@ -4,7 +4,14 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { decode, NONE, pieceText, rowOf, tokenText, unzip } from "../../../specviz/player/js/decode.js";
+import {
+  decode,
+  NONE,
+  pieceText,
+  rowOf,
+  tokenText,
+  unzip,
+} from "../../../specviz/player/js/decode.js";
 import { frameAt } from "../../../specviz/player/js/frame.js";
 import { measuresAt } from "../../../specviz/player/js/view_measures.js";
 import { timeline } from "../../../specviz/player/js/timeline.js";
@@ -20,11 +27,13 @@ test("what Python packed is what is read here", { skip: !file && "runs from pyte
   assert.equal(data.rounds, told.rounds.length);
   assert.equal([...data.out].map((_, i) => pieceText(data, i)).join(""), told.text);
   told.nodes.forEach((node, row) => {
-    for (const name of ["p", "q", "u", "acceptance", "overlap"]) near(data.node[name][row], node[name], 1e-6);
+    for (const name of ["p", "q", "u", "acceptance", "overlap"])
+      near(data.node[name][row], node[name], 1e-6);
     assert.equal(data.node.verdict[row], node.verdict);
     assert.equal(tokenText(data, data.node.token[row]), node.text);
     const ids = rowOf(data, "node", "top", row);
-    const p = rowOf(data, "node", "top_p", row), q = rowOf(data, "node", "top_q", row);
+    const p = rowOf(data, "node", "top_p", row),
+      q = rowOf(data, "node", "top_q", row);
     assert.equal(tokenText(data, ids[0]), node.text);
     near(p[0], node.p, 2e-5);
     near(q[0], node.q, 2e-5);

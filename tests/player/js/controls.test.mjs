@@ -13,15 +13,20 @@ test("keys", () => {
 });
 
 function clocked(options = {}) {
-  let next = null, at = 0;
+  let next = null,
+    at = 0;
   globalThis.requestAnimationFrame = (does) => ((next = does), 1);
   globalThis.cancelAnimationFrame = () => (next = null);
   const now = performance.now;
   performance.now = () => at;
-  const moved = [], changes = [];
+  const moved = [],
+    changes = [];
   const clock = playback({
-    speed: () => 10, waits: () => false, changed: (on) => changes.push(on),
-    advance: (steps) => (moved.push(steps), true), ...options,
+    speed: () => 10,
+    waits: () => false,
+    changed: (on) => changes.push(on),
+    advance: (steps) => (moved.push(steps), true),
+    ...options,
   });
   const pass = (ms) => {
     at += ms;
@@ -29,14 +34,24 @@ function clocked(options = {}) {
     next = null;
     does?.(at);
   };
-  return { clock, pass, moved, changes, asleep: () => next === null, done: () => (performance.now = now) };
+  return {
+    clock,
+    pass,
+    moved,
+    changes,
+    asleep: () => next === null,
+    done: () => (performance.now = now),
+  };
 }
 
 test("the clock moves by time, not by frames, and does not make up for long pauses", () => {
   const { clock, pass, moved, done } = clocked();
   clock.start();
   for (let i = 0; i < 60; i++) pass(1000 / 60);
-  assert.equal(moved.reduce((a, b) => a + b, 0), 10);
+  assert.equal(
+    moved.reduce((a, b) => a + b, 0),
+    10,
+  );
   moved.length = 0;
   pass(60_000);
   assert.ok(moved.reduce((a, b) => a + b, 0) <= 3);
@@ -65,7 +80,8 @@ test("it sleeps off-screen and wakes, stops at the end, and waits for an answer"
 });
 
 test("the page's stand-in for a widget's model", () => {
-  const model = shim({ step: 1 }), heard = [];
+  const model = shim({ step: 1 }),
+    heard = [];
   const does = (value) => heard.push(value);
   model.on("change:step", does);
   model.set("step", 2);

@@ -18,7 +18,8 @@ import { run, story, tree } from "./handmade.mjs";
 before(install);
 
 const near = (a, b) => assert.ok(Math.abs(a - b) < 1e-6, `${a} is not ${b}`);
-const seen = (made, s, whatIf, hint, concealed = false) => drawAt(made.data, frameAt(made.data, made.time, s, concealed), whatIf, hint);
+const seen = (made, s, whatIf, hint, concealed = false) =>
+  drawAt(made.data, frameAt(made.data, made.time, s, concealed), whatIf, hint);
 
 test("the draw that happened", () => {
   const { test: it, distribution, says } = seen(story(), 5);
@@ -54,7 +55,9 @@ test("the boundary: u equal to the acceptance is rejected", () => {
 
 test("a concealed draw shows neither u nor the acceptance", () => {
   const hidden = seen(story(), 5, null, false, true);
-  assert.ok(Number.isNaN(hidden.test.u) && Number.isNaN(hidden.test.a) && Number.isNaN(hidden.test.real));
+  assert.ok(
+    Number.isNaN(hidden.test.u) && Number.isNaN(hidden.test.a) && Number.isNaN(hidden.test.real),
+  );
   assert.doesNotMatch(hidden.says, /71/);
   assert.match(seen(story(), 5, null, true, true).says, /u = \.71/);
 });
@@ -62,7 +65,10 @@ test("a concealed draw shows neither u nor the acceptance", () => {
 test("the closing draw, as it was and as it might have been", () => {
   near(seen(story(), 6).distribution.v, 0.5);
   assert.match(seen(story(), 6).says, /falls on “cat”/);
-  assert.match(seen(story(), 6, { v: 0.7 }).says, /What if the draw were \.70\? Then “other” would be emitted/);
+  assert.match(
+    seen(story(), 6, { v: 0.7 }).says,
+    /What if the draw were \.70\? Then “other” would be emitted/,
+  );
   const greedy = run([{ nodes: [], closing: " x", kind: 0, how: 0 }]);
   assert.match(seen(greedy, 1).says, /No draw: “x”/);
 });
@@ -74,7 +80,13 @@ test("bars: q alone while drafting, then both with their overlap and tails", () 
   const both = at(5);
   assert.equal(both.mode, "both");
   near(both.overlap, 0.69);
-  assert.deepEqual(both.rows.map((r) => [r.text, r.x]), [["other", false], ["fox", true]]);
+  assert.deepEqual(
+    both.rows.map((r) => [r.text, r.x]),
+    [
+      ["other", false],
+      ["fox", true],
+    ],
+  );
   near(both.tail.p, 0.069);
   assert.equal(at(6).mode, "distribution");
   assert.equal(at(6).residual, true);
@@ -84,7 +96,10 @@ test("bars: q alone while drafting, then both with their overlap and tails", () 
 
 test("cache slots: kept, new, gone", () => {
   const { data, time } = story();
-  const states = (s, which) => slotsAt(data, frameAt(data, time, s), which).slots.map((one) => one.state).join(" ");
+  const states = (s, which) =>
+    slotsAt(data, frameAt(data, time, s), which)
+      .slots.map((one) => one.state)
+      .join(" ");
   assert.equal(states(3, "target"), "kept new new new new");
   assert.equal(states(7, "target"), "kept new new gone gone");
   assert.equal(states(0, "draft"), "kept new empty empty empty");
@@ -110,13 +125,16 @@ test("running measures count what is over", () => {
 });
 
 test("a tree: layout and mask", () => {
-  const { data, time } = tree(), frame = frameAt(data, time, 0);
+  const { data, time } = tree(),
+    frame = frameAt(data, time, 0);
   const at = placesIn(windowAt(data, frame));
   assert.equal(at.leaves, 3);
   assert.equal(at.levels, 2);
   assert.equal(at.y.get(1), (at.y.get(3) + at.y.get(4)) / 2);
   assert.deepEqual(at.folds, []);
-  const cells = [...maskPath(data, frame).matchAll(/M([\d.]+) ([\d.]+)h([\d.]+)/g)].map((one) => one.slice(1).map(Math.floor).join());
+  const cells = [...maskPath(data, frame).matchAll(/M([\d.]+) ([\d.]+)h([\d.]+)/g)].map((one) =>
+    one.slice(1).map(Math.floor).join(),
+  );
   assert.deepEqual(cells, ["0,0,0", "1,1,0", "0,2,0", "2,2,0", "1,3,0", "3,3,0", "1,4,0", "4,4,0"]);
 });
 
@@ -127,7 +145,8 @@ function wide(widths) {
   for (const width of widths) {
     const next = [];
     for (const parent of level)
-      for (let k = 0; k < width; k++) next.push(nodes.push([` w${k}`, 0, 0.1, 0.1, 0.5, parent]) - 1);
+      for (let k = 0; k < width; k++)
+        next.push(nodes.push([` w${k}`, 0, 0.1, 0.1, 0.5, parent]) - 1);
     level = next;
   }
   return run([{ nodes, closing: " d", kind: 1 }]);
@@ -138,11 +157,14 @@ test("of a tree of hundreds a window is drawn: every proposal in question is in 
     const { data, time } = wide(widths);
     const n = data.round.nodes[0];
     for (let step = 0; step < time.length; step++) {
-      const frame = frameAt(data, time, step), at = placesIn(windowAt(data, frame));
+      const frame = frameAt(data, time, step),
+        at = placesIn(windowAt(data, frame));
       assert.ok(frame.node < 0 || at.nodes.includes(frame.node));
       assert.ok(at.nodes.length <= 40 && at.leaves <= 40, `${at.nodes.length} of ${n}`);
       assert.equal(at.nodes.length + at.folds.reduce((sum, one) => sum + one.more, 0), n);
-      const rows = [...at.y.entries()].filter(([i]) => at.nodes.includes(i)).map(([i, y]) => `${at.x.get(i)} ${y}`);
+      const rows = [...at.y.entries()]
+        .filter(([i]) => at.nodes.includes(i))
+        .map(([i, y]) => `${at.x.get(i)} ${y}`);
       assert.equal(new Set(rows).size, rows.length);
     }
   }
@@ -157,20 +179,30 @@ test("the tree of a large round is made once, and a step changes little of it", 
   assert.ok(count(view.el) < 400, `${count(view.el)} elements`);
   const before = writes(view.el);
   for (let step = 0; step < time.length; step++) view.update(frameAt(data, time, step), {});
-  assert.ok((writes(view.el) - before) / time.length < 60, `${(writes(view.el) - before) / time.length} changes a step`);
+  assert.ok(
+    (writes(view.el) - before) / time.length < 60,
+    `${(writes(view.el) - before) / time.length} changes a step`,
+  );
 });
 
 test("what stands behind the text: proposals of a chain, the branch of a tree, nothing when it is over", () => {
-  const chain = story(), branching = tree();
+  const chain = story(),
+    branching = tree();
   assert.deepEqual(pending(chain.data, frameAt(chain.data, chain.time, 1)), [0, 1]);
   assert.deepEqual(pending(chain.data, frameAt(chain.data, chain.time, 7)), []);
   assert.deepEqual(pending(branching.data, frameAt(branching.data, branching.time, 3)), [1, 3]);
-  assert.deepEqual(pending(branching.data, frameAt(branching.data, branching.time, branching.time.length - 2)), [0, 1, 3, 4]);
+  assert.deepEqual(
+    pending(branching.data, frameAt(branching.data, branching.time, branching.time.length - 2)),
+    [0, 1, 3, 4],
+  );
 });
 
 test("a race counts the rounds that were over", () => {
   const { data } = story();
-  assert.deepEqual([0, 0.0129, 0.0131, 0.024, 9].map((s) => tokensAt(data, s).tokens), [0, 0, 2, 3, 6]);
+  assert.deepEqual(
+    [0, 0.0129, 0.0131, 0.024, 9].map((s) => tokensAt(data, s).tokens),
+    [0, 0, 2, 3, 6],
+  );
 });
 
 test("a later sibling's numbers are those that its siblings leave, and the page says so", () => {
@@ -180,13 +212,15 @@ test("a later sibling's numbers are those that its siblings leave, and the page 
     const frame = frameAt(made.data, made.time, step);
     update(frame);
     if (frame.phase !== "decide") continue;
-    const bars = barsAt(made.data, frame), x = bars.rows.find((one) => one.x);
+    const bars = barsAt(made.data, frame),
+      x = bars.rows.find((one) => one.x);
     const card = all(el, (one) => one.attributes?.["data-focus"] === "")[0].textContent;
     assert.ok(card.includes(`q ${number(x.q)}`) && card.includes(`p ${number(x.p)}`), card);
     assert.equal(bars.title.includes("earlier siblings"), [1, 4].includes(frame.node));
   }
   assert.match(el.textContent, /judged by: what its earlier siblings leave/);
-  const chain = story(), view = phaseView.mount(chain.data, chain.time, {});
+  const chain = story(),
+    view = phaseView.mount(chain.data, chain.time, {});
   view.update(frameAt(chain.data, chain.time, 0));
   assert.doesNotMatch(view.el.textContent, /siblings/);
 });
@@ -195,7 +229,10 @@ test("before the target has looked nothing is in the order of its p", () => {
   const made = run([{ nodes: [[" a", 1, 0.1, 0.3, 0.1]], closing: " d", kind: 2 }]);
   made.data.node.top_p.set([0.1, 0.85, 0]);
   made.data.node.top_q.set([0.3, 0.2, 0]);
-  const order = (step) => barsAt(made.data, frameAt(made.data, made.time, step)).rows.map((one) => one.q.toFixed(1)).join(" ");
+  const order = (step) =>
+    barsAt(made.data, frameAt(made.data, made.time, step))
+      .rows.map((one) => one.q.toFixed(1))
+      .join(" ");
   assert.equal(order(0), "0.3 0.2");
   assert.equal(order(1), "0.2 0.3");
 });
@@ -206,7 +243,11 @@ test("of a large tree the cards are those around the proposal in question", () =
   for (let step = 0; step < time.length; step += 7) {
     const frame = frameAt(data, time, step);
     update(frame);
-    if (frame.node >= 0) assert.equal(all(el, (one) => one.attributes?.["data-focus"] === "").length, 1);
-    assert.equal(all(el, (one) => one.attributes?.["data-n"] !== undefined && !one.hidden).length, 16);
+    if (frame.node >= 0)
+      assert.equal(all(el, (one) => one.attributes?.["data-focus"] === "").length, 1);
+    assert.equal(
+      all(el, (one) => one.attributes?.["data-n"] !== undefined && !one.hidden).length,
+      16,
+    );
   }
 });

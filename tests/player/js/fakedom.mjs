@@ -8,9 +8,16 @@ class Style {
 
 class Node {
   constructor(tag, text = "") {
-    this.tag = tag, this.childNodes = [], this.attributes = {}, this.style = new Style();
-    this.listeners = {}, this.dataset = {}, this.parentNode = null, this.data = text, this.writes = 0;
-    this.classList = { add: (name) => (this.attributes.class = `${this.attributes.class ?? ""} ${name}`.trim()), contains: (name) => (this.attributes.class ?? "").split(" ").includes(name) };
+    ((this.tag = tag), (this.childNodes = []), (this.attributes = {}), (this.style = new Style()));
+    ((this.listeners = {}),
+      (this.dataset = {}),
+      (this.parentNode = null),
+      (this.data = text),
+      (this.writes = 0));
+    this.classList = {
+      add: (name) => (this.attributes.class = `${this.attributes.class ?? ""} ${name}`.trim()),
+      contains: (name) => (this.attributes.class ?? "").split(" ").includes(name),
+    };
   }
   set innerHTML(_) {
     throw new Error("no markup from text");
@@ -42,7 +49,8 @@ class Node {
     this.append(...children);
   }
   remove() {
-    if (this.parentNode) this.parentNode.childNodes = this.parentNode.childNodes.filter((one) => one !== this);
+    if (this.parentNode)
+      this.parentNode.childNodes = this.parentNode.childNodes.filter((one) => one !== this);
     this.parentNode = null;
   }
   get options() {
@@ -62,7 +70,9 @@ class Node {
     this.childNodes = text === "" ? [] : [new Node("#text", text)];
   }
   get textContent() {
-    return this.tag === "#text" ? this.data : this.childNodes.map((one) => one.textContent).join("");
+    return this.tag === "#text"
+      ? this.data
+      : this.childNodes.map((one) => one.textContent).join("");
   }
   addEventListener(name, does) {
     this.listeners[name] = does;

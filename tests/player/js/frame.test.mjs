@@ -3,12 +3,17 @@ import { test } from "node:test";
 import { cacheAt, frameAt, secondsAt } from "../../../specviz/player/js/frame.js";
 import { story, tree } from "./handmade.mjs";
 
-const statuses = ({ data, time }, steps) => steps.map((s) => frameAt(data, time, s).status.join(" "));
+const statuses = ({ data, time }, steps) =>
+  steps.map((s) => frameAt(data, time, s).status.join(" "));
 
 test("proposals are hidden, wait, are judged one by one; after a rejection nothing is examined", () => {
   assert.deepEqual(statuses(story(), [0, 1, 3, 4, 5, 7]), [
-    "ghost hidden hidden", "ghost ghost hidden", "ghost ghost ghost", "accepted ghost ghost",
-    "accepted rejected never", "accepted rejected never",
+    "ghost hidden hidden",
+    "ghost ghost hidden",
+    "ghost ghost ghost",
+    "accepted ghost ghost",
+    "accepted rejected never",
+    "accepted rejected never",
   ]);
 });
 
@@ -31,15 +36,27 @@ test("in a tree a rejected sibling leaves the others waiting", () => {
   const { data, time } = tree();
   const at = time.step({ round: 0, phase: "decide", node: 0 });
   assert.equal(frameAt(data, time, at).status.join(" "), "rejected ghost ghost ghost ghost");
-  assert.equal(frameAt(data, time, time.length - 1).status.join(" "), "rejected accepted never rejected accepted");
+  assert.equal(
+    frameAt(data, time, time.length - 1).status.join(" "),
+    "rejected accepted never rejected accepted",
+  );
 });
 
 test("caches fill while drafting and verifying, and are rolled back", () => {
   const { data, time } = story();
   const now = (s, which) => cacheAt(data, frameAt(data, time, s), which).now;
-  assert.deepEqual([0, 1, 2, 3, 7].map((s) => now(s, "draft")), [2, 3, 4, 4, 3]);
-  assert.deepEqual([0, 2, 3, 6, 7].map((s) => now(s, "target")), [1, 1, 5, 5, 3]);
-  assert.deepEqual([8, 9].map((s) => now(s, "target")), [4, 4]);
+  assert.deepEqual(
+    [0, 1, 2, 3, 7].map((s) => now(s, "draft")),
+    [2, 3, 4, 4, 3],
+  );
+  assert.deepEqual(
+    [0, 2, 3, 6, 7].map((s) => now(s, "target")),
+    [1, 1, 5, 5, 3],
+  );
+  assert.deepEqual(
+    [8, 9].map((s) => now(s, "target")),
+    [4, 4],
+  );
 });
 
 test("the clock runs with the measured times", () => {

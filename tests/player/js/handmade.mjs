@@ -3,8 +3,12 @@
 import { indexed, NONE } from "../../../specviz/player/js/decode.js";
 import { timeline } from "../../../specviz/player/js/timeline.js";
 
-const F = Float32Array, U = Uint16Array, B = Uint8Array, I = Int32Array;
-const K = 3, M = 2;
+const F = Float32Array,
+  U = Uint16Array,
+  B = Uint8Array,
+  I = Int32Array;
+const K = 3,
+  M = 2;
 
 /**
  * A run of chains or trees. A round is { nodes: [[word, verdict, p, q, u, parent?]], closing: word,
@@ -23,7 +27,9 @@ export function run(rounds, more = {}) {
   id("other");
   const node = {
     token: U.from(of((n) => id(n[0]))),
-    parent: U.from(of((n, i) => (n[5] === undefined ? i - 1 : n[5])).map((p) => (p < 0 ? NONE : p))),
+    parent: U.from(
+      of((n, i) => (n[5] === undefined ? i - 1 : n[5])).map((p) => (p < 0 ? NONE : p)),
+    ),
     verdict: B.from(of((n) => n[1])),
     emitted: B.from(of((n) => (n[1] === 1 ? 1 : 0))),
     q_draw: B.from(of(() => more.draw ?? 1)),
@@ -36,7 +42,7 @@ export function run(rounds, more = {}) {
     q_u: F.from(of(() => 0.5)),
     q_time: F.from(of((n) => n[8] ?? NaN)),
     q_second: F.from(of((n) => (n[8] ?? NaN) * 2)),
-    own_time: F.from(of((n) => (n[6] === undefined ? NaN : n[7] ?? 0.1))),
+    own_time: F.from(of((n) => (n[6] === undefined ? NaN : (n[7] ?? 0.1)))),
     own_second: F.from(of((n) => (n[6] === undefined ? NaN : 0.3))),
     top: U.from(wide((n) => [id(n[0]), id("other"), NONE])),
     top_p: F.from(wide((n) => [n[2], 0.9 * (1 - n[2]), 0])),
@@ -73,17 +79,42 @@ export function run(rounds, more = {}) {
     target_after: I.from(column((r, k) => positions[k] + emitted[k] - 1)),
     draft_before: I.from(positions.map((p) => p - 1)),
     draft_proposed: I.from(column((r, k) => positions[k] + Math.max(0, r.nodes.length - 1))),
-    draft_after: I.from(column((r, k) => Math.min(positions[k] + emitted[k] - 1, positions[k] + Math.max(0, r.nodes.length - 1)))),
+    draft_after: I.from(
+      column((r, k) =>
+        Math.min(positions[k] + emitted[k] - 1, positions[k] + Math.max(0, r.nodes.length - 1)),
+      ),
+    ),
     draft_seconds: F.from(column((r) => 0.001 * r.nodes.length)),
     verify_seconds: F.from(column(() => 0.01)),
     other_seconds: F.from(column(() => 0)),
   };
   const header = {
-    rounds: rounds.length, nodes: flat.length, strings, pieces: {}, prompt: "Once upon", prompt_length: more.prompt ?? 2,
-    rule: more.rule ?? "rejection", rule_label: "rejection (lossless)", judged_by_u: more.judged ?? true, label: "draft model",
+    rounds: rounds.length,
+    nodes: flat.length,
+    strings,
+    pieces: {},
+    prompt: "Once upon",
+    prompt_length: more.prompt ?? 2,
+    rule: more.rule ?? "rejection",
+    rule_label: "rejection (lossless)",
+    judged_by_u: more.judged ?? true,
+    label: "draft model",
     baseline: { seconds: 0.01, measured: false },
   };
-  const width = { top: K, top_p: K, top_q: K, top_lo: K, tail_p: 2, tail_q: 2, residual: M, residual_p: M, residual_lo: M, distribution: M, distribution_p: M, distribution_lo: M };
+  const width = {
+    top: K,
+    top_p: K,
+    top_q: K,
+    top_lo: K,
+    tail_p: 2,
+    tail_q: 2,
+    residual: M,
+    residual_p: M,
+    residual_lo: M,
+    distribution: M,
+    distribution_p: M,
+    distribution_lo: M,
+  };
   const data = indexed(header, node, round, width);
   return { data, time: timeline(data) };
 }
@@ -91,9 +122,24 @@ export function run(rounds, more = {}) {
 /** Three rounds: one with a rejection, one without proposals, one with a bonus. */
 export const story = () =>
   run([
-    { nodes: [[" a", 1, 0.6, 0.5, 0.3], [" fox", 2, 0.31, 0.62, 0.71], [" who", 0, 0.4, 0.5, 0.1]], closing: " cat", kind: 1 },
+    {
+      nodes: [
+        [" a", 1, 0.6, 0.5, 0.3],
+        [" fox", 2, 0.31, 0.62, 0.71],
+        [" who", 0, 0.4, 0.5, 0.1],
+      ],
+      closing: " cat",
+      kind: 1,
+    },
     { nodes: [], closing: " sat", kind: 0 },
-    { nodes: [[" down", 1, 0.5, 0.5, 0.9], [".", 1, 0.9, 0.3, 0.2]], closing: " Then", kind: 2 },
+    {
+      nodes: [
+        [" down", 1, 0.5, 0.5, 0.9],
+        [".", 1, 0.9, 0.3, 0.2],
+      ],
+      closing: " Then",
+      kind: 2,
+    },
   ]);
 
 /** One round with a tree: two candidates for the first place, one and two behind them. */
@@ -101,9 +147,13 @@ export const tree = () =>
   run([
     {
       nodes: [
-        [" a", 2, 0.2, 0.5, 0.9, -1], [" the", 1, 0.6, 0.4, 0.1, -1], [" cat", 0, 0.3, 0.3, 0.5, 0],
-        [" dog", 2, 0.1, 0.6, 0.8, 1], [" fox", 1, 0.5, 0.4, 0.2, 1],
+        [" a", 2, 0.2, 0.5, 0.9, -1],
+        [" the", 1, 0.6, 0.4, 0.1, -1],
+        [" cat", 0, 0.3, 0.3, 0.5, 0],
+        [" dog", 2, 0.1, 0.6, 0.8, 1],
+        [" fox", 1, 0.5, 0.4, 0.2, 1],
       ],
-      closing: " ran", kind: 2,
+      closing: " ran",
+      kind: 2,
     },
   ]);

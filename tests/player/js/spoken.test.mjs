@@ -6,12 +6,16 @@ import { search } from "../../../specviz/player/js/timeline.js";
 import { all, install, ofClass } from "./fakedom.mjs";
 import { run, story } from "./handmade.mjs";
 
-let tick = null, now = 0;
+let tick = null,
+  now = 0;
 before(() => {
   install();
   const Node = document.createElement("div").constructor;
   Object.assign(Node.prototype, {
-    getRootNode: () => ({ activeElement: null }), contains: () => false, focus() {}, querySelector: () => null,
+    getRootNode: () => ({ activeElement: null }),
+    contains: () => false,
+    focus() {},
+    querySelector: () => null,
   });
   globalThis.window = { matchMedia: () => ({ matches: false }), addEventListener() {} };
   globalThis.IntersectionObserver = class {
@@ -29,18 +33,30 @@ const pass = (ms) => {
   tick = null;
   does?.(now);
 };
-const words = (node) => all(node, (one) => one.tag === "#text").map((one) => one.data).join("");
+const words = (node) =>
+  all(node, (one) => one.tag === "#text")
+    .map((one) => one.data)
+    .join("");
 
 function opened(made) {
-  const player = buildPlayer(document.createElement("div"), made.data, shim({ options: { theme: "auto" } }));
-  const press = (key) => player.root.listeners.keydown({
-    key, target: { tagName: "DIV", classList: { contains: () => false } }, preventDefault() {}, stopPropagation() {},
-  });
+  const player = buildPlayer(
+    document.createElement("div"),
+    made.data,
+    shim({ options: { theme: "auto" } }),
+  );
+  const press = (key) =>
+    player.root.listeners.keydown({
+      key,
+      target: { tagName: "DIV", classList: { contains: () => false } },
+      preventDefault() {},
+      stopPropagation() {},
+    });
   return { ...player, press, live: () => words(ofClass(player.root, "svp-live")[0]) };
 }
 
 test("in predict mode a verdict step is asked, not told, as soon as p is pressed", () => {
-  const made = story(), { press, live, root } = opened(made);
+  const made = story(),
+    { press, live, root } = opened(made);
   for (let i = 0; i < 4; i++) press("ArrowRight");
   assert.equal(root.dataset.phase, "decide");
   assert.match(live(), /u = .*accepted\.$/);
@@ -54,7 +70,8 @@ test("in predict mode a verdict step is asked, not told, as soon as p is pressed
 });
 
 test("while it plays the question is said when it stands, and nothing older before", () => {
-  const made = story(), { press, live, root } = opened(made);
+  const made = story(),
+    { press, live, root } = opened(made);
   press("p");
   const before = live();
   assert.match(before, /^Round 0\./);
@@ -67,9 +84,12 @@ test("while it plays the question is said when it stands, and nothing older befo
 });
 
 test("another u is heard: its verdict at the slider, what follows when it is let go, the way back", () => {
-  const made = story(), { press, live, root } = opened(made);
+  const made = story(),
+    { press, live, root } = opened(made);
   for (let i = 0; i < 5; i++) press("ArrowRight");
-  const was = live(), drag = ofClass(root, "svp-drag")[0], marked = () => ofClass(root, "svp-supposing").length;
+  const was = live(),
+    drag = ofClass(root, "svp-drag")[0],
+    marked = () => ofClass(root, "svp-supposing").length;
   assert.equal(drag.attributes["aria-valuetext"], "u = .71: rejected");
   assert.equal(marked(), 0);
   drag.value = "0.4";
@@ -85,8 +105,13 @@ test("another u is heard: its verdict at the slider, what follows when it is let
 });
 
 test("a block's question is whether a test passes, and what is heard of it says no more", () => {
-  const nodes = [[" a", 1, 0.2, 0.4, 0.9], [" b", 1, 0.2, 0.4, 0.1]];
-  const { press, live, root, state } = opened(run([{ nodes, closing: ".", kind: 2 }], { rule: "block" }));
+  const nodes = [
+    [" a", 1, 0.2, 0.4, 0.9],
+    [" b", 1, 0.2, 0.4, 0.1],
+  ];
+  const { press, live, root, state } = opened(
+    run([{ nodes, closing: ".", kind: 2 }], { rule: "block" }),
+  );
   for (let i = 0; i < 3; i++) press("ArrowRight");
   press("p");
   assert.match(live(), /Does test 1 of 2 pass\?$/);
@@ -98,7 +123,8 @@ test("a block's question is whether a test passes, and what is heard of it says 
 
 test("a token that is the text is found before those that have it in them", () => {
   const made = run([
-    { nodes: [[" them", 1, 0.5, 0.4, 0.2]], closing: " other", kind: 2 }, { nodes: [[" The", 1, 0.5, 0.4, 0.2]], closing: ".", kind: 2 },
+    { nodes: [[" them", 1, 0.5, 0.4, 0.2]], closing: " other", kind: 2 },
+    { nodes: [[" The", 1, 0.5, 0.4, 0.2]], closing: ".", kind: 2 },
   ]);
   const at = (words_, step) => made.time.at(search(made.data, made.time, words_, step));
   assert.equal(at("the", 0).round, 1);

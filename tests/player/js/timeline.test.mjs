@@ -1,23 +1,47 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromHash, jump, search, stepOfToken, toHash } from "../../../specviz/player/js/timeline.js";
+import {
+  fromHash,
+  jump,
+  search,
+  stepOfToken,
+  toHash,
+} from "../../../specviz/player/js/timeline.js";
 import { run, story, tree } from "./handmade.mjs";
 
-const places = ({ time }) => Array.from({ length: time.length }, (_, s) => {
-  const { round, phase, node } = time.at(s);
-  return `${round} ${phase}${node < 0 ? "" : " " + node}`;
-});
+const places = ({ time }) =>
+  Array.from({ length: time.length }, (_, s) => {
+    const { round, phase, node } = time.at(s);
+    return `${round} ${phase}${node < 0 ? "" : " " + node}`;
+  });
 
 test("a round is drafted, verified, judged, closed and rolled back, step by step", () => {
   assert.deepEqual(places(story()), [
-    "0 draft 0", "0 draft 1", "0 draft 2", "0 verify", "0 decide 0", "0 decide 1", "0 close", "0 rollback",
-    "1 verify", "1 close",
-    "2 draft 0", "2 draft 1", "2 verify", "2 decide 0", "2 decide 1", "2 close", "2 rollback",
+    "0 draft 0",
+    "0 draft 1",
+    "0 draft 2",
+    "0 verify",
+    "0 decide 0",
+    "0 decide 1",
+    "0 close",
+    "0 rollback",
+    "1 verify",
+    "1 close",
+    "2 draft 0",
+    "2 draft 1",
+    "2 verify",
+    "2 decide 0",
+    "2 decide 1",
+    "2 close",
+    "2 rollback",
   ]);
 });
 
 test("a tree is judged level by level, siblings in the order drawn", () => {
-  assert.deepEqual(places(tree()).filter((p) => p.includes("decide")), ["0 decide 0", "0 decide 1", "0 decide 3", "0 decide 4"]);
+  assert.deepEqual(
+    places(tree()).filter((p) => p.includes("decide")),
+    ["0 decide 0", "0 decide 1", "0 decide 3", "0 decide 4"],
+  );
 });
 
 test("step numbers and positions are the same thing", () => {
@@ -27,7 +51,11 @@ test("step numbers and positions are the same thing", () => {
 
 test("a position that is not there leads to the nearest that is", () => {
   const { time } = story();
-  assert.deepEqual(time.at(time.step({ round: 99, phase: "rollback", node: -1 })), { round: 2, phase: "rollback", node: -1 });
+  assert.deepEqual(time.at(time.step({ round: 99, phase: "rollback", node: -1 })), {
+    round: 2,
+    phase: "rollback",
+    node: -1,
+  });
   assert.equal(time.at(time.step({ round: 0, phase: "decide", node: 2 })).phase, "verify");
   assert.equal(time.step({ round: NaN, phase: "draft", node: 0 }), 0);
 });
@@ -51,7 +79,8 @@ test("jumps by token, phase, round, rejection and bonus, both ways", () => {
 
 test("search goes round, and finds proposals that were never kept", () => {
   const { data, time } = story();
-  const at = (words, from) => (search(data, time, words, from) < 0 ? null : places({ time })[search(data, time, words, from)]);
+  const at = (words, from) =>
+    search(data, time, words, from) < 0 ? null : places({ time })[search(data, time, words, from)];
   assert.equal(at("fox", 0), "0 decide 1");
   assert.equal(at("FOX ", 9), "0 decide 1");
   assert.equal(at("who", 0), "0 draft 2");
@@ -63,15 +92,27 @@ test("search goes round, and finds proposals that were never kept", () => {
 test("a token of the text leads to where it was decided", () => {
   const { data, time } = story();
   const found = [...data.out].map((_, i) => places({ time })[stepOfToken(data, time, i)]);
-  assert.deepEqual(found, ["0 decide 0", "0 close", "1 close", "2 decide 0", "2 decide 1", "2 close"]);
+  assert.deepEqual(found, [
+    "0 decide 0",
+    "0 close",
+    "1 close",
+    "2 decide 0",
+    "2 decide 1",
+    "2 close",
+  ]);
 });
 
 test("links", () => {
   assert.equal(toHash({ round: 3, phase: "decide", node: 1 }), "#round=3&phase=decide&node=1");
-  assert.deepEqual(fromHash("#round=3&phase=decide&node=1"), { round: 3, phase: "decide", node: 1 });
+  assert.deepEqual(fromHash("#round=3&phase=decide&node=1"), {
+    round: 3,
+    phase: "decide",
+    node: 1,
+  });
   assert.deepEqual(fromHash("#round=3&node=1"), { round: 3, phase: "decide", node: 1 });
   assert.deepEqual(fromHash("#round=3"), { round: 3, phase: "draft", node: -1 });
-  for (const bad of ["", "#top", "#round=x", "#round=-1", "#round=1&phase=alert(1)"]) assert.equal(fromHash(bad), null);
+  for (const bad of ["", "#top", "#round=x", "#round=-1", "#round=1&phase=alert(1)"])
+    assert.equal(fromHash(bad), null);
 });
 
 test("an empty run has no steps", () => {

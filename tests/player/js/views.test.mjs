@@ -14,7 +14,16 @@ import { all, install, ofClass } from "./fakedom.mjs";
 import { run, story, tree } from "./handmade.mjs";
 
 before(install);
-const VIEWS = [textView, phaseView, barsView, drawView, cachesView, lanesView, measuresView, treeView];
+const VIEWS = [
+  textView,
+  phaseView,
+  barsView,
+  drawView,
+  cachesView,
+  lanesView,
+  measuresView,
+  treeView,
+];
 const STATE = { whatIf: null, hint: false };
 
 function mounted(view, made, asked = []) {
@@ -28,12 +37,16 @@ function mounted(view, made, asked = []) {
   return { el: one.el, to };
 }
 
-const snapshot = (el) => JSON.stringify(all(el).map((n) => [n.tag, n.attributes, n.style, n.tag === "#text" ? n.data : ""]));
+const snapshot = (el) =>
+  JSON.stringify(
+    all(el).map((n) => [n.tag, n.attributes, n.style, n.tag === "#text" ? n.data : ""]),
+  );
 
 for (const view of VIEWS)
   test(`${view.name} depends on the position only, not on how one came there`, () => {
     for (const made of [story(), tree()]) {
-      const straight = mounted(view, made), wild = mounted(view, made);
+      const straight = mounted(view, made),
+        wild = mounted(view, made);
       for (let s = made.time.length - 1; s >= 0; s -= 3) wild.to(s);
       for (let s = 0; s < made.time.length; s++) {
         wild.to((s * 7) % made.time.length);
@@ -42,7 +55,13 @@ for (const view of VIEWS)
     }
   });
 
-const texts = (el) => JSON.stringify(all(el, (n) => n.childNodes.some((c) => c.tag === "#text")).map((n) => [n.textContent, n.attributes["data-mark"] ?? n.attributes["data-status"] ?? ""]));
+const texts = (el) =>
+  JSON.stringify(
+    all(el, (n) => n.childNodes.some((c) => c.tag === "#text")).map((n) => [
+      n.textContent,
+      n.attributes["data-mark"] ?? n.attributes["data-status"] ?? "",
+    ]),
+  );
 
 for (const view of VIEWS)
   test(`${view.name} writes nothing when nothing changed`, () => {
@@ -50,7 +69,8 @@ for (const view of VIEWS)
     const one = mounted(view, made);
     one.to(5);
     const written = () => all(one.el).reduce((sum, n) => sum + n.writes, 0);
-    const before_ = written(), picture = snapshot(one.el);
+    const before_ = written(),
+      picture = snapshot(one.el);
     one.to(5);
     assert.equal(written(), before_);
     assert.equal(snapshot(one.el), picture);
@@ -58,7 +78,10 @@ for (const view of VIEWS)
 
 test("the text shows each token with its mark", () => {
   const one = mounted(textView, story());
-  const marks = () => ofClass(one.el, "svp-w").map((n) => `${n.textContent}:${n.attributes["data-mark"]}`).join(" ");
+  const marks = () =>
+    ofClass(one.el, "svp-w")
+      .map((n) => `${n.textContent}:${n.attributes["data-mark"]}`)
+      .join(" ");
   one.to(1);
   assert.equal(marks(), "a:ghost fox:ghost");
   one.to(6);
@@ -68,7 +91,8 @@ test("the text shows each token with its mark", () => {
 });
 
 test("a click on a token asks for the step at which it was decided", () => {
-  const asked = [], made = story();
+  const asked = [],
+    made = story();
   const one = mounted(textView, made, asked);
   one.to(16);
   const hit = all(one.el, (n) => n.dataset.i === 1)[0];
@@ -78,7 +102,16 @@ test("a click on a token asks for the step at which it was decided", () => {
 
 test("hostile tokens are text", () => {
   const evil = "</script><img src=x onerror=alert(1)>";
-  const made = run([{ nodes: [[evil, 1, 0.5, 0.5, 0.1], ["<!--", 2, 0.1, 0.5, 0.9]], closing: evil, kind: 1 }]);
+  const made = run([
+    {
+      nodes: [
+        [evil, 1, 0.5, 0.5, 0.1],
+        ["<!--", 2, 0.1, 0.5, 0.9],
+      ],
+      closing: evil,
+      kind: 1,
+    },
+  ]);
   for (const view of VIEWS) {
     const one = mounted(view, made);
     for (let s = 0; s < made.time.length; s++) one.to(s);
@@ -90,7 +123,10 @@ test("hostile tokens are text", () => {
 
 test("cards: what is proposed, its verdict, the closing token", () => {
   const one = mounted(phaseView, story());
-  const cards = () => ofClass(one.el, "svp-card").map((n) => n.attributes["data-status"]).join(" ");
+  const cards = () =>
+    ofClass(one.el, "svp-card")
+      .map((n) => n.attributes["data-status"])
+      .join(" ");
   one.to(0);
   assert.equal(cards(), "ghost hidden hidden hidden");
   one.to(6);
@@ -98,7 +134,10 @@ test("cards: what is proposed, its verdict, the closing token", () => {
   assert.match(one.el.textContent, /Resample/);
   one.to(15);
   assert.match(one.el.textContent, /Bonus/);
-  assert.equal(ofClass(one.el, "svp-step").filter((n) => n.attributes["aria-current"] === "step").length, 1);
+  assert.equal(
+    ofClass(one.el, "svp-step").filter((n) => n.attributes["aria-current"] === "step").length,
+    1,
+  );
 });
 
 test("what if is marked as not what happened", () => {
@@ -112,7 +151,8 @@ test("what if is marked as not what happened", () => {
 });
 
 test("predict: score, and what the likelier verdict would get", () => {
-  const made = story(), book = scorebook(made.data);
+  const made = story(),
+    book = scorebook(made.data);
   const at = (s) => frameAt(made.data, made.time, s, true);
   assert.ok(book.asks(at(4)) && book.asks(at(5)) && !book.asks(at(3)));
   book.answer(at(4), true);
@@ -125,4 +165,10 @@ test("predict: score, and what the likelier verdict would get", () => {
   const panel = predictPanel(made.data, {});
   panel.update(frameAt(made.data, made.time, 5), { predict: true, book, hint: false });
   assert.match(panel.el.textContent, /Not this time: rejected.*1 of 2 guesses right/);
+});
+
+test("bars of rounds say how many tokens each gave", () => {
+  const { to } = mounted(measuresView, story());
+  const [chart] = ofClass(to(7), "svp-chart");
+  assert.equal(chart.childNodes[0].attributes.title, "round 0: 2 tokens");
 });

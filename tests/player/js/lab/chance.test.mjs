@@ -7,19 +7,24 @@ import { close, closeAll, told } from "./told.mjs";
 const relative = (a, b, by = 1e-9) => close(a, b, by * Math.max(1e-280, Math.abs(b)));
 
 test("chi-square tails as scipy's", () => {
-  for (const [value, dof, p] of told.tails) assert.ok(relative(chance.chiSquareTail(value, dof), p), `${value} ${dof}`);
+  for (const [value, dof, p] of told.tails)
+    assert.ok(relative(chance.chiSquareTail(value, dof), p), `${value} ${dof}`);
   assert.equal(chance.chiSquareTail(0, 3), 1);
 });
 
 test("exact intervals as Python's", () => {
   for (const [k, n, alpha, low, high] of told.intervals) {
     const got = chance.shareInterval(k, n, alpha);
-    assert.ok(close(got[0], low, 1e-9) && close(got[1], high, 1e-9), `${k} of ${n}: ${got} is not ${[low, high]}`);
+    assert.ok(
+      close(got[0], low, 1e-9) && close(got[1], high, 1e-9),
+      `${k} of ${n}: ${got} is not ${[low, high]}`,
+    );
   }
 });
 
 test("noise floors, pooling, Pearson's test and what would be caught, as Python's", () => {
-  for (const [distribution, n, floor] of told.floors) assert.ok(relative(chance.noiseFloor(distribution, n), floor, 1e-8));
+  for (const [distribution, n, floor] of told.floors)
+    assert.ok(relative(chance.noiseFloor(distribution, n), floor, 1e-8));
   for (const [expected, label] of told.pools) assert.deepEqual(chance.poolRare(expected), label);
   for (const { counts, distribution, statistic, dof, p } of told.tests) {
     const got = chance.pearson(counts, distribution);
@@ -42,9 +47,17 @@ test("the e-process is Python's, sample by sample", () => {
     const watch = eProcess(distribution);
     cells.forEach((x, i) => {
       watch.add(x);
-      assert.ok(log_e[i] === null ? watch.logE === Infinity : close(watch.logE, log_e[i], 1e-9 * Math.max(1, Math.abs(log_e[i]))), `sample ${i}`);
+      assert.ok(
+        log_e[i] === null
+          ? watch.logE === Infinity
+          : close(watch.logE, log_e[i], 1e-9 * Math.max(1, Math.abs(log_e[i]))),
+        `sample ${i}`,
+      );
     });
     assert.equal(watch.crossedAt, crossed);
   }
-  assert.ok(told.processes.some((one) => one.crossed === null) && told.processes.some((one) => one.crossed > 1));
+  assert.ok(
+    told.processes.some((one) => one.crossed === null) &&
+      told.processes.some((one) => one.crossed > 1),
+  );
 });
