@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 
 import specviz as sv
@@ -17,6 +15,7 @@ from specviz.core.tabular import TabularModel, TabularPair
 from specviz.core.trace.columns import TIMES
 from specviz.core.trace.replay import CONSISTENT, CONTRADICTS, FOLLOWS
 from specviz.core.trace.trace import Trace
+from tests.core.ways import changed, changes, copied
 from tests.lossless.planted import WRONG_RULES, Siblings
 
 EXACT_RULES = ["rejection", "match", "coupled", "greedy", "block"]
@@ -37,18 +36,6 @@ def decoded(rule: str, *, full: bool, drafter: str = "chain", seed: int = 3) -> 
     kinds = set(trace.round_table["closing_kind"].tolist())
     assert {1, 2} <= kinds, "a correction and a bonus: else little is tested"
     return trace
-
-
-def copied(trace: Trace) -> Trace:
-    twin = Trace(copy.deepcopy(trace.meta), trace.prompt.copy(), trace.k, trace.full_vocab)
-    twin.strings = dict(trace.strings)
-    for mine, theirs in (
-        (trace.node_table, twin.node_table),
-        (trace.round_table, twin.round_table),
-    ):
-        for name in mine.names:
-            theirs.replace(name, mine[name].copy())
-    return twin
 
 
 # -- what follows ---------------------------------------------------------------------------------
@@ -108,43 +95,8 @@ def test_without_a_seed_the_draws_are_taken_as_recorded() -> None:
 
 # -- what does not --------------------------------------------------------------------------------
 
-FLAGS = ("emitted", "closing_emitted")
-CODES = ("verdict", "q_draw", "closing_kind", "closing_draw")
-
 # Nothing else in a trace says what these should have been.
 UNDETERMINED = {"gamma", "draft_proposed", *TIMES}
-
-
-def changes(trace: Trace, table: str, name: str, most: int = 2) -> list[tuple[int, int, Any]]:
-    """(row, entry, new value): some entries that say something, each made a little wrong."""
-    column = getattr(trace, table)[name]
-    flat = column.reshape(len(column), -1)
-    said = np.isfinite(flat) if flat.dtype.kind == "f" else flat != -1
-    rows, entries = np.nonzero(said)
-    inner = rows < len(column) - 1  # nothing follows the last round, which could contradict it
-    rows, entries = rows[inner], entries[inner]
-    chosen = np.random.default_rng(0).permutation(len(rows))[:most]
-    out = []
-    for row, entry in zip(rows[chosen].tolist(), entries[chosen].tolist(), strict=True):
-        value = flat[row, entry]
-        if name in FLAGS:
-            wrong: Any = 1 - value
-        elif name in CODES:
-            wrong = (value + 1) % 3
-        elif flat.dtype.kind == "f":
-            wrong = value + 0.01 if value < 0.9 else value - 0.01
-        else:
-            wrong = value + 1
-        out.append((row, entry, wrong))
-    return out
-
-
-def tampered(trace: Trace, table: str, name: str, row: int, entry: int, value: Any) -> Trace:
-    twin = copied(trace)
-    column = getattr(twin, table)[name].copy()
-    column.reshape(len(column), -1)[row, entry] = value
-    getattr(twin, table).replace(name, column)
-    return twin
 
 
 def all_columns() -> list[tuple[str, str]]:
@@ -167,36 +119,8 @@ def test_any_changed_number_is_noticed(table: str, name: str) -> None:
     tried = 0
     for rule in ("rejection", "match", "coupled", "greedy"):
         trace = decoded(rule, full=True)
-        for row, entry, value in changes(trace, table, name):
-            replay = tampered(trace, table, name, row, entry, value).check()
-            assert not replay.ok, f"{rule}: {name}[{row}, {entry}] = {value} went unnoticed"
-            tried += 1
-    assert tried > 0
-
-
-DECISIVE = [
-    *(("node_table", name) for name in (
-        "token", "parent", "verdict", "emitted", "p", "q", "acceptance", "u", "overlap", "q_draw",
-        "q_u", "q_cdf_lo", "q_cdf_hi", "q_mass", "q_time", "own_token", "own_time", "top_p",
-        "top_q", "tail_p_above", "tail_q_above", "tail_p_below", "tail_q_below",
-    )),
-    *(("round_table", name) for name in (
-        "position", "nodes", "emitted", "closing_kind", "closing_emitted", "closing_draw",
-        "closing_u", "closing_cdf_lo", "closing_cdf_hi", "closing_mass", "closing_time",
-        "target_before", "target_verified", "target_after", "draft_before", "draft_after",
-    )),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("table", "name"), DECISIVE)
-def test_a_changed_number_is_noticed_though_only_the_top_of_distributions_is_kept(
-    table: str, name: str
-) -> None:
-    tried = 0
-    for rule in ("rejection", "coupled"):
-        trace = decoded(rule, full=False)
-        for row, entry, value in changes(trace, table, name):
-            replay = tampered(trace, table, name, row, entry, value).check()
+        for row, entry, value in changes(getattr(trace, table)[name], name, 2, last=False):
+            replay = changed(trace, table, name, row, entry, value).check()
             assert not replay.ok, f"{rule}: {name}[{row}, {entry}] = {value} went unnoticed"
             tried += 1
     assert tried > 0
@@ -205,8 +129,8 @@ def test_a_changed_number_is_noticed_though_only_the_top_of_distributions_is_kep
 @pytest.mark.parametrize("name", ["u", "verdict", "q_cdf_lo", "token", "full_p", "full_q"])
 def test_a_changed_number_in_a_tree_is_noticed(name: str) -> None:
     trace = decoded("rejection", full=True, drafter="siblings")
-    for row, entry, value in changes(trace, "node_table", name):
-        assert not tampered(trace, "node_table", name, row, entry, value).check().ok
+    for row, entry, value in changes(trace.node_table[name], name, 2, last=False):
+        assert not changed(trace, "node_table", name, row, entry, value).check().ok
 
 
 @pytest.mark.parametrize("rule", ["rejection", "match", "coupled"])
@@ -246,7 +170,7 @@ def test_what_does_not_follow_is_said_with_its_round() -> None:
 
 
 def test_a_record_without_structure_is_one_contradiction() -> None:
-    trace = tampered(decoded("rejection", full=False), "round_table", "nodes", 0, 0, 9)
+    trace = changed(decoded("rejection", full=False), "round_table", "nodes", 0, 0, 9)
     (finding,) = trace.check().contradictions
     assert finding.subject == "structure"
 

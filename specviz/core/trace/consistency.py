@@ -116,9 +116,13 @@ class Known:
         known = -float((mass * np.log(mass)).sum())
         low = high = known
         if self.left_open:
-            rest = np.inf if self.vocab_size is None else max(1, self.vocab_size - len(self.ids))
+            if not self.cap:  # there is no token that could hold the tail
+                return False
             low = known - self.tail * float(np.log(min(1.0, self.most)))
-            high = known - self.tail * float(np.log(self.tail / rest))
+            high = np.inf
+            if self.vocab_size is not None:
+                rest = max(1, self.vocab_size - len(self.ids))
+                high = known - self.tail * float(np.log(self.tail / rest))
         slack = ROUNDED * (1 + known)
         good = low - slack <= entropy <= high + slack
         return None if good and self.left_open else bool(good)

@@ -134,10 +134,13 @@ def check(trace: Trace) -> Replay:
         keys = Keys(trace, this)
         _check_proposals(replay, this, trace, keys)
         _check_path(replay, this, rule, keys)
-        if trace.full_vocab or (this.is_chain and rule.one_by_one and rule.keeps is None):
-            _run_rule(replay, this, rule, round_record(trace, this))
-        else:
-            _check_acceptance(replay, this, rule, trace)
+        try:
+            if trace.full_vocab or (this.is_chain and rule.one_by_one and rule.keeps is None):
+                _run_rule(replay, this, rule, round_record(trace, this))
+            else:
+                _check_acceptance(replay, this, rule, trace)
+        except DraftContractError as error:
+            replay.note(this.index, "draft", False, str(error))
         _check_text(replay, this, before, position, last=this.index == len(trace) - 1)
         for subject, answer, detail in numbers(trace, this, rule, keys):
             replay.note(this.index, subject, answer, detail)
@@ -311,12 +314,8 @@ class RecordedDraws:
 
 def _run_rule(replay: Replay, this: Round, rule: Rule, record: RoundRecord) -> None:
     """Run the shipped rule on the record and compare what it says."""
-    try:
-        acceptance = rule.acceptance(record.draft, record.p)
-        decision = rule.verify(record.draft, record.p, RecordedDraws(this, record), this.position)
-    except DraftContractError as error:
-        replay.note(this.index, "draft", False, str(error))
-        return
+    acceptance = rule.acceptance(record.draft, record.p)
+    decision = rule.verify(record.draft, record.p, RecordedDraws(this, record), this.position)
     for node in this.nodes:
         _note_acceptance(replay, this, node, [float(acceptance[node.index])])
     replay.note(
@@ -373,6 +372,9 @@ def _acceptance_of(node: Node, rule: Rule) -> Iterator[float]:
         return
     both = node.distributions
     entry = np.flatnonzero(both.ids == node.token)
+    if not len(entry):
+        yield np.nan  # the proposal itself is always listed
+        return
     q = np.append(both.q, both.tail_q)[None]  # (1, m + 2)
     p = np.zeros((2, q.shape[1]))
     p[0] = np.append(both.p, both.tail_p)

@@ -200,7 +200,7 @@ def _about_the_end(trace: Trace) -> Iterator[Result]:
     at_most, whole = meta.get("max_new_tokens"), len(trace.prompt) + len(tokens)
     full = at_most is not None and len(tokens) >= at_most
     facts = {
-        "eos": by_token,
+        "eos": by_token or "stop_ids" not in meta,
         "stop": by_string and not by_token,
         "length": (full or at_most is None) and not by_token and not by_string,
         "context": (context is None or whole >= context) and not full and not by_token,
