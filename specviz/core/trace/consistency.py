@@ -82,33 +82,27 @@ class Known:
             return probability <= self.most + slack
         return abs(own - probability) <= slack
 
-    def below(self, token: int) -> tuple[float, float]:
-        """Return the least and greatest cumulative mass below a token."""
-        under = self.ids < token
-        low = float(self.p[under].sum())
-        room = min(self.tail, (token - int(under.sum())) * self.cap)
+    def below(self, tokens: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return the least and greatest cumulative mass below each of some tokens."""
+        under = self.ids < tokens[:, None]  # (tokens, listed)
+        low, counted = under @ self.p, under.sum(axis=1)
         least = 0.0
         if self.vocab_size is not None:  # what has no room above must be below
-            above = self.vocab_size - 1 - token - int((self.ids > token).sum())
-            own = self.most if self.at(token) is None else 0.0
-            least = max(0.0, self.tail - own - above * self.cap)
-        return low + least, low + room
+            above = self.vocab_size - 1 - tokens - (self.ids > tokens[:, None]).sum(axis=1)
+            own = np.where(np.isin(tokens, self.ids), 0.0, self.most)
+            least = np.maximum(0.0, self.tail - own - above * self.cap)
+        return low + least, low + np.minimum(self.tail, (tokens - counted) * self.cap)
 
-    def cumulates(self, ids: IntArray, below: FloatArray) -> bool:
+    def cumulates(self, tokens: IntArray, below: FloatArray) -> bool:
         """Return whether tokens can have these cumulative masses below them."""
-        order = np.argsort(ids)
-        ids, below = ids[order], below[order]
-        bounds = [self.below(int(token)) for token in ids]
-        good = all(
-            low - EXACT <= mass <= high + EXACT
-            for (low, high), mass in zip(bounds, below.tolist(), strict=True)
-        )
-        for a, b, mass in zip(ids[:-1], ids[1:], np.diff(below), strict=True):
-            between = (self.ids >= a) & (self.ids < b)
-            gap = mass - float(self.p[between].sum())  # of tokens in the tail
-            room = min(self.tail, (int(b) - int(a) - int(between.sum())) * self.cap)
-            good &= bool(-EXACT <= gap <= room + EXACT)
-        return good
+        order = np.argsort(tokens)
+        tokens, below = tokens[order].astype(np.int64), below[order]
+        low, high = self.below(tokens)
+        under = self.ids < tokens[:, None]  # (tokens, listed)
+        gap = np.diff(below) - np.diff(under @ self.p)  # mass of the tail between two tokens
+        room = (np.diff(tokens) - np.diff(under.sum(axis=1))) * self.cap
+        good = np.all((low - EXACT <= below) & (below <= high + EXACT))
+        return bool(good and np.all(gap >= -EXACT) and np.all(gap <= room + EXACT))
 
     def entropy_fits(self, entropy: float) -> Answer:
         """Return whether the entropy in nats is possible: the tail in few tokens, or in all."""
@@ -132,11 +126,12 @@ class Known:
         listed = ids >= 0
         ids, p, cdf_lo = ids[listed], p[listed].astype(np.float64), cdf_lo[listed]
         good = len(np.unique(ids)) == len(ids) and bool(np.all(np.diff(p) <= ROUNDED))
-        for token, mass in zip(ids.tolist(), p.tolist(), strict=True):
-            good &= self.is_at(token, mass, slack=ROUNDED)
+        _, mine, theirs = np.intersect1d(self.ids, ids, return_indices=True)
+        good &= bool(np.all(np.abs(self.p[mine] - p[theirs]) <= ROUNDED))
+        good &= bool(np.all(np.delete(p, theirs) <= self.most + ROUNDED))
         good &= self.cumulates(ids, cdf_lo)
         least = float(p[-1]) if len(ids) == room else 0.0
-        passed_over = self.p[~np.isin(self.ids, ids)]
+        passed_over = np.delete(self.p, mine)
         good &= bool(np.all(passed_over <= least + ROUNDED))
         return None if good and self.left_open else bool(good)
 
@@ -286,7 +281,7 @@ def cdf_answer(known: Known, token: int, mass: float, drawn: TokenDraw, keyed: A
 
     Where tokens are on record by their mass only, the interval is bounded, not computed.
     """
-    low, high = known.below(token)
+    low, high = (float(bound[0]) for bound in known.below(np.array([token])))
     good = (
         drawn.how == "inverse CDF"
         and drawn.cdf_lo <= drawn.u * drawn.mass < drawn.cdf_hi
@@ -311,12 +306,22 @@ def drawn_as_said(drawn: TokenDraw, probability: float) -> bool:
 # -- the numbers of a round -----------------------------------------------------------------------
 
 
-def numbers(trace: Trace, this: Round, rule: Rule, keys: Keys) -> Iterator[tuple[str, Answer, str]]:
-    """Yield (subject, answer, which numbers are wrong) for each proposal and the closing token."""
+def node_rows(trace: Trace, this: Round) -> list[dict[str, Any]]:
+    """Return what the columns hold of each proposal of a round."""
     where = trace.node_slice(this.index)
     columns = {name: trace.node_table[name][where] for name in trace.node_table.names}
-    rows = [{name: column[i] for name, column in columns.items()} for i in range(len(this.nodes))]
-    pairs = [pair_of(at, trace) for at in rows]
+    return [{name: column[i] for name, column in columns.items()} for i in range(len(this.nodes))]
+
+
+def numbers(
+    trace: Trace,
+    this: Round,
+    rule: Rule,
+    keys: Keys,
+    rows: list[dict[str, Any]],
+    pairs: list[KnownPair],
+) -> Iterator[tuple[str, Answer, str]]:
+    """Yield (subject, answer, which numbers are wrong) for each proposal and the closing token."""
     row = {name: trace.round_table[name][this.index] for name in trace.round_table.names}
     closing = closing_of(row, trace)
 

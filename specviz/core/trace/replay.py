@@ -36,8 +36,10 @@ from specviz.core.trace.consistency import (
     ROUNDED,
     Answer,
     Keys,
+    KnownPair,
     all_of,
     cdf_answer,
+    node_rows,
     numbers,
     pair_of,
 )
@@ -132,7 +134,9 @@ def check(trace: Trace) -> Replay:
     before: Round | None = None
     for this in trace.rounds:
         keys = Keys(trace, this)
-        _check_proposals(replay, this, trace, keys)
+        rows = node_rows(trace, this)
+        pairs = [pair_of(at, trace) for at in rows]
+        _check_proposals(replay, this, pairs, keys)
         _check_path(replay, this, rule, keys)
         try:
             if trace.full_vocab or (this.is_chain and rule.one_by_one and rule.keeps is None):
@@ -142,7 +146,7 @@ def check(trace: Trace) -> Replay:
         except DraftContractError as error:
             replay.note(this.index, "draft", False, str(error))
         _check_text(replay, this, before, position, last=this.index == len(trace) - 1)
-        for subject, answer, detail in numbers(trace, this, rule, keys):
+        for subject, answer, detail in numbers(trace, this, rule, keys, rows, pairs):
             replay.note(this.index, subject, answer, detail)
         position += len(this.tokens)
         before = this
@@ -151,12 +155,10 @@ def check(trace: Trace) -> Replay:
     return replay
 
 
-def _check_proposals(replay: Replay, this: Round, trace: Trace, keys: Keys) -> None:
+def _check_proposals(replay: Replay, this: Round, pairs: list[KnownPair], keys: Keys) -> None:
     """Check that each proposal follows from q and its draw."""
-    where = trace.node_slice(this.index)
-    for node in this.nodes:
-        at = {n: trace.node_table[n][where][node.index] for n in trace.node_table.names}
-        q, choice = pair_of(at, trace).q, node.choice
+    for node, pair in zip(this.nodes, pairs, strict=True):
+        q, choice = pair.q, node.choice
         if choice.how == "inverse CDF":
             keyed = keys.is_uniform(choice.u, Purpose.DRAFT, node.position, node.index)
             answer = cdf_answer(q, node.token, node.q, choice, keyed)
