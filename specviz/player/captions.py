@@ -130,13 +130,18 @@ def alone_at(run: Run, frame: Frame) -> float:
     return seconds_at(run, frame) / baseline["seconds"] if baseline else math.nan
 
 
+def _is(shown: str) -> str:
+    """Return what a number is, as a sentence has it: "= .50", "> .9999"."""
+    return f"> {shown[1:]}" if shown.startswith(">") else f"= {shown}"
+
+
 def _drafted(run: Run, frame: Frame) -> str:
     it, n = evidence(run, frame.first + frame.node), len(frame.status)
     which = "" if n == 1 else f" ({frame.node + 1} of {n})"
     if it.one_hot:
         return f"The draft chooses {quoted(it.text)} without a draw: it has q = 1{which}."
     return (
-        f"The draft samples {quoted(it.text)} from its own distribution, q = {it.said['q']}"
+        f"The draft samples {quoted(it.text)} from its own distribution, q {_is(it.said['q'])}"
         f"{which}. The target has not checked it yet."
     )
 
@@ -171,15 +176,21 @@ def _judged(run: Run, frame: Frame) -> str:
     siblings = later_sibling(run, frame)
     who = "what its rejected siblings leave of the target" if siblings else "the target"
     if it.one_hot:
-        gave = f"The draft chose {token} without a draw (q = 1), {who} gives it p = {it.said['p']}"
+        gave = (
+            f"The draft chose {token} without a draw (q = 1), {who} gives it p {_is(it.said['p'])}"
+        )
     else:
-        gave = f"The draft gave {token} q = {it.said['q']}, {who} p = {it.said['p']}"
+        gave = f"The draft gave {token} q {_is(it.said['q'])}, {who} p {_is(it.said['p'])}"
     if in_blocks(run):
         return f"{gave}. {tested_in_block(run, frame)}"
     always = it.a >= 1
-    how = "p / q = " if it.ratio and not it.one_hot else ""
-    chance = "always accepted" if always else f"accepted with probability {how}{it.said['a']}"
-    draw, verdict = f"The draw was u = {it.said['u']}", "accepted" if it.kept else "rejected"
+    how = "p / q " if it.ratio and not it.one_hot else ""
+    chance = (
+        "always accepted"
+        if always
+        else f"accepted with probability {how + _is(it.said['a']) if how else it.said['a']}"
+    )
+    draw, verdict = f"The draw was u {_is(it.said['u'])}", "accepted" if it.kept else "rejected"
     left = len(frame.status) - 1 - frame.node
     rest = "" if it.kept or run.is_tree or not left else " Everything after it is discarded."
     return f"{gave}, so it is {chance}. {draw}: {verdict}.{rest}"
@@ -246,14 +257,14 @@ def _closed(run: Run, frame: Frame) -> str:
     if not run.round["closing_emitted"][r]:
         return f"The text had already ended: {token} is not part of it."
     if frame.closing == "plain":
-        return f"The target samples {token} itself, p = {p}."
+        return f"The target samples {token} itself, p {_is(p)}."
     if frame.closing == "bonus":
         kept = "It was accepted" if n == 1 else f"All {n} were accepted"
         if run.is_tree:
             kept = "A whole branch was accepted"
         return (
             f"{kept}, so the same pass gives one more token, the bonus: {token}, sampled from p "
-            f"after the last one (p = {p})."
+            f"after the last one (p {_is(p)})."
         )
     if run.header["rule"] == "block":
         return (
@@ -263,7 +274,7 @@ def _closed(run: Run, frame: Frame) -> str:
     if looks_at_p(run):
         return (
             f"It is replaced by a token sampled from the target's own distribution: {token}, "
-            f"p = {p}."
+            f"p {_is(p)}."
         )
     if not run.judged_by_u:
         return f"It is replaced by the target's own token: {token}."

@@ -71,11 +71,12 @@ def bars_at(run: Run, frame: Frame) -> Bars:
     row = frame.first + max(frame.node, 0)
     x = run.node["token"][row]
     listed = zip(run.node["top"][row], run.node["top_p"][row], run.node["top_q"][row], strict=True)
-    rows = [
-        Bar(trimmed(run.text(int(token))), float(p), float(q), min(float(p), float(q)), token == x)
-        for token, p, q in listed
-        if token != NONE
-    ]
+    own = float(run.node["p"][row]), float(run.node["q"][row])  # of x with all their digits
+    rows = []
+    for token, *both in listed:
+        if token != NONE:
+            p, q = own if token == x and min(own) >= 0 else map(float, both)
+            rows.append(Bar(trimmed(run.text(int(token))), p, q, min(p, q), token == x))
     rows.sort(key=lambda one: -(max(one.p, one.q) if frame.seen_p else one.q))
     pa, pb = (float(mass) for mass in run.node["tail_p"][row])
     qa, qb = (float(mass) for mass in run.node["tail_q"][row])

@@ -51,6 +51,11 @@ export function inStep(p, q, ratio, of = 2) {
   return of;
 }
 
+/** What a number is, as a sentence has it: "= .50", "> .9999". @param {string} text */
+export function is(text) {
+  return text.startsWith(">") ? `> ${text.slice(1)}` : `= ${text}`;
+}
+
 /** A time with three digits. @param {number} seconds */
 export function duration(seconds) {
   if (!Number.isFinite(seconds)) return "–";

@@ -30,9 +30,13 @@ export function barsAt(data, frame) {
     q = rowOf(data, "node", "top_q", row);
   const x = data.node.token[row];
   const rows = [];
-  for (let i = 0; i < ids.length; i++)
-    if (ids[i] !== NONE)
-      rows.push({ text: trimmed(tokenText(data, ids[i])), p: p[i], q: q[i], x: ids[i] === x });
+  const own = { p: data.node.p[row], q: data.node.q[row] }; // of x with all their digits
+  for (let i = 0; i < ids.length; i++) {
+    if (ids[i] === NONE) continue;
+    const mine = ids[i] === x && own.p >= 0 && own.q >= 0;
+    const both = mine ? own : { p: p[i], q: q[i] };
+    rows.push({ text: trimmed(tokenText(data, ids[i])), ...both, x: ids[i] === x });
+  }
   const by = (/** @type {any} */ one) => (frame.seenP ? Math.max(one.p, one.q) : one.q);
   rows.sort((a, b) => by(b) - by(a));
   const [pa, pb] = rowOf(data, "node", "tail_p", row);

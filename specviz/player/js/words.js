@@ -4,7 +4,7 @@ import { inBlocks, keptOf, passes } from "./block.js";
 import { ACCEPTED, NONE, rowOf, tokenText } from "./decode.js";
 import { secondsAt } from "./frame.js";
 import { looksAtP } from "./judging.js";
-import { apart, count, duration, inStep, number, quoted } from "./numbers.js";
+import { apart, count, duration, inStep, is, number, quoted } from "./numbers.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -75,7 +75,7 @@ function drafted(data, frame, n) {
   const which = n === 1 ? "" : ` (${frame.node + 1} of ${n})`;
   if (oneHot) return `The draft chooses ${quoted(text)} without a draw: it has q = 1${which}.`;
   return (
-    `The draft samples ${quoted(text)} from its own distribution, q = ${said.q}${which}. ` +
+    `The draft samples ${quoted(text)} from its own distribution, q ${is(said.q)}${which}. ` +
     "The target has not checked it yet."
   );
 }
@@ -107,8 +107,8 @@ function judged(data, frame) {
     ? "what its rejected siblings leave of the target"
     : "the target";
   const gave = it.oneHot
-    ? `The draft chose ${token} without a draw (q = 1), ${who} gives it p = ${it.said.p}`
-    : `The draft gave ${token} q = ${it.said.q}, ${who} p = ${it.said.p}`;
+    ? `The draft chose ${token} without a draw (q = 1), ${who} gives it p ${is(it.said.p)}`
+    : `The draft gave ${token} q ${is(it.said.q)}, ${who} p ${is(it.said.p)}`;
   if (inBlocks(data))
     return (
       `${gave}. ` +
@@ -116,13 +116,13 @@ function judged(data, frame) {
         ? `Does test ${frame.node + 1} of ${frame.status.length} pass?`
         : testedInBlock(data, frame))
     );
-  const how = it.ratio && !it.oneHot ? "p / q = " : "";
+  const how = it.ratio && !it.oneHot ? "p / q " : "";
   const chance =
     it.a >= 1
       ? "so it is always accepted"
-      : `so it is accepted with probability ${how}${it.said.a}`;
+      : `so it is accepted with probability ${how ? how + is(it.said.a) : it.said.a}`;
   if (frame.concealed) return `${gave}. Accepted or rejected?`;
-  const end = `The draw was u = ${it.said.u}: ${it.kept ? "accepted" : "rejected"}.`;
+  const end = `The draw was u ${is(it.said.u)}: ${it.kept ? "accepted" : "rejected"}.`;
   const rest =
     it.kept || data.isTree || !left(data, frame) ? "" : " Everything after it is discarded.";
   return `${gave}, ${chance}. ${end}${rest}`;
@@ -205,7 +205,7 @@ function closed(data, frame, n) {
   const p = number(data.round.closing_p[r]);
   if (!data.round.closing_emitted[r])
     return `The text had already ended: ${token} is not part of it.`;
-  if (frame.closing === "plain") return `The target samples ${token} itself, p = ${p}.`;
+  if (frame.closing === "plain") return `The target samples ${token} itself, p ${is(p)}.`;
   if (frame.closing === "bonus") {
     const kept = data.isTree
       ? "A whole branch was accepted"
@@ -214,7 +214,7 @@ function closed(data, frame, n) {
         : `All ${n} were accepted`;
     return (
       `${kept}, so the same pass gives one more token, the bonus: ${token}, sampled from ` +
-      `p after the last one (p = ${p}).`
+      `p after the last one (p ${is(p)}).`
     );
   }
   const row = rejectedRow(data, frame);
