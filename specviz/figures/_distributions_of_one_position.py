@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from specviz.core.formatting import format_number
 from specviz.core.rules import residual
 from specviz.figures.theme import FONT_POINTS, LIGHT
 
@@ -20,9 +21,9 @@ def table(words: Sequence[str], p: Sequence[float], q: Sequence[float]) -> str:
     --------
     >>> print(table(["a", "b"], [0.5, 0.5], [1, 0]))
     token   target p  draft q  min(p, q)  residual
-    a           0.5        1        0.5         0
-    b           0.5        0          0         1
-    accepted with probability 0.5 = sum min(p, q) = 1 - TV(p, q)
+    a          .500        1       .500         0
+    b          .500        0          0         1
+    accepted with probability .500 = sum min(p, q) = 1 - TV(p, q)
     """
     if not words:
         return "(an editor that no browser has opened yet)"
@@ -31,9 +32,11 @@ def table(words: Sequence[str], p: Sequence[float], q: Sequence[float]) -> str:
     width = max(5, *(len(word) for word in words))
     lines = [f"{'token':<{width}}   target p  draft q  min(p, q)  residual"]
     for word, *numbers in zip(words, one, other, shared, rest, strict=True):
-        a, b, c, d = (f"{value:.3g}" for value in numbers)
+        a, b, c, d = (format_number(value, 3) for value in numbers)
         lines.append(f"{word:<{width}}{a:>10}{b:>9}{c:>11}{d:>10}")
-    lines.append(f"accepted with probability {shared.sum():.3g} = sum min(p, q) = 1 - TV(p, q)")
+    lines.append(
+        f"accepted with probability {format_number(float(shared.sum()), 3)} = sum min(p, q) = 1 - TV(p, q)"
+    )
     return "\n".join(lines)
 
 
@@ -50,13 +53,13 @@ def png(words: Sequence[str], p: Sequence[float], q: Sequence[float]) -> bytes:
     points = FONT_POINTS["paper"] + 1
     ax.barh(
         rows, shared, 0.92, color=LIGHT.accepted_tint, edgecolor=LIGHT.accepted,
-        label=f"overlap: kept, {shared.sum():.3g}",
+        label=f"overlap: kept, {format_number(float(shared.sum()), 3)}",
     )  # fmt: skip
     ax.barh(rows - 0.17, other, 0.3, color=LIGHT.q, label="draft q")
     ax.barh(rows + 0.17, one, 0.3, color=LIGHT.p, label="target p")
     ax.barh(
         rows + 0.17, one - shared, 0.3, left=shared, color=LIGHT.p_tint, edgecolor=LIGHT.p,
-        hatch="////", linewidth=0, label=f"residual: TV = {1 - shared.sum():.3g}",
+        hatch="////", linewidth=0, label=f"residual: TV = {format_number(1 - float(shared.sum()), 3)}",
     )  # fmt: skip
     ax.set_yticks(rows, [safe_text(word) for word in words])
     ax.set_ylim(len(rows) - 0.45, -0.55)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from statistics import median
 from typing import TYPE_CHECKING
 
-from specviz.figures.summary import duration, seconds
+from markupsafe import Markup
+
+from specviz.core.formatting import format_duration
+from specviz.figures.summary import seconds
+from specviz.figures.templating import part
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
@@ -96,30 +99,25 @@ class Comparison:
         )
         return f"{ratio:.2f}× ({said})"
 
-    def html(self) -> str:
+    def html(self) -> Markup:
         """Return two bars to one scale and the ratio, as HTML."""
         medians = {
             "speculative": median(self.speculative),
             "target only": median(self.target_only),
         }
         longest = max(medians.values())
-        bars = "".join(
-            f'<div class="sv-bar"><span>{name}</span>'
-            f'<i class="{kind}" style="width:{60 * medians[name] / longest:.1f}%"></i>'
-            f"<span>{escape(duration(medians[name]))} per token</span></div>"
-            for name, kind in (("speculative", "sv-fast"), ("target only", "sv-target"))
-        )
-        return (
-            f'<section class="sv-compare"><h2>Against the target alone</h2>{bars}'
-            f"<p><strong>{escape(self.verdict())}</strong>: measured on the machine of this run, "
-            f"{_runs(self)}; another machine or prompt gives another ratio.</p></section>"
-        )
+        bars = [
+            (name, css, 60 * medians[name] / longest, medians[name])
+            for name, css in (("speculative", "sv-fast"), ("target only", "sv-target"))
+        ]
+        return Markup(part("run.html").comparison(bars, self.verdict(), _runs(self)))
 
 
 def _per_token(times: Sequence[float]) -> str:
-    said = f"{duration(median(times))} per token"
+    middle, least, most = map(format_duration, (median(times), min(times), max(times)))
+    said = f"{middle} per token"
     if len(times) > 1:
-        said += f" (median of {len(times)}: {duration(min(times))} to {duration(max(times))})"
+        said += f" (median of {len(times)}: {least} to {most})"
     return said
 
 

@@ -80,6 +80,18 @@ def split_gap(text: str) -> tuple[str, str]:
     return "", visible(text)
 
 
+def word(text: str) -> str:
+    """Return a token as a label shows it: the blank before a word is a sign too.
+
+    Examples
+    --------
+    >>> word(" fox"), word("es")
+    ('␣fox', 'es')
+    """
+    gap, rest = split_gap(text)
+    return f"{SPACE if gap else ''}{rest}"
+
+
 def columns(text: str) -> int:
     """Return how many columns of a terminal ``text`` takes.
 

@@ -5,14 +5,15 @@ The text front end, the terminal and the page all draw from the lines built here
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from specviz.core.formatting import format_number
 from specviz.core.trace.views import KINDS, VERDICTS, Closing, Node, Round
-from specviz.figures.escaping import split_gap
+from specviz.figures.escaping import direction, split_gap
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
@@ -31,6 +32,11 @@ class Mark:
     glyph: str
     ascii: str
     meaning: str
+
+    @property
+    def css(self) -> str:
+        """Its class in HTML, as in ``sv-acc``."""
+        return f"sv-{'end' if self.name == 'past the end' else self.name[:3]}"
 
 
 MARKS = {
@@ -194,6 +200,27 @@ def _rounds(trace: Trace, start: int, stop: int) -> Iterator[Line]:
         index = last + 1
 
 
+def reading_runs(chips: Sequence[Chip]) -> list[tuple[bool, list[Chip]]]:
+    """Return the chips in stretches that read one way, each with whether that is leftward.
+
+    Hebrew and Arabic read from right to left across tokens. What has no direction of its own (a
+    comma) belongs to a leftward stretch only if it stands inside one.
+    """
+    ways = [direction(chip.text) for chip in chips]
+    runs: list[tuple[bool, list[Chip]]] = []
+    at = 0
+    while at < len(chips):
+        leftward = ways[at] == "R"
+        if leftward:
+            stop = next((i for i in range(at, len(ways)) if ways[i] == "L"), len(ways))
+            end = 1 + max(i for i in range(at, stop) if ways[i] == "R")
+        else:
+            end = next((i for i in range(at, len(ways)) if ways[i] == "R"), len(ways))
+        runs.append((leftward, list(chips[at:end])))
+        at = end
+    return runs
+
+
 def in_words(chip: Chip, how: str) -> str:
     """Return a chip's evidence as a sentence.
 
@@ -242,11 +269,11 @@ def _enough(accepted: bool) -> str:
 
 
 def number(value: float) -> str:
-    """Return a probability or ratio for reading; "not recorded" if it is missing.
+    """Return a probability or ratio with three digits: evidence is read more closely than captions.
 
     Examples
     --------
     >>> number(0.123456), number(1.0), number(1e-9), number(float("nan"))
-    ('0.123', '1', '1e-09', 'not recorded')
+    ('.123', '1', '1.00e-9', 'not recorded')
     """
-    return "not recorded" if np.isnan(value) else f"{value:.3g}"
+    return format_number(value, 3, "not recorded")

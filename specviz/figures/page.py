@@ -1,39 +1,35 @@
 """A run as one web page: text, legend, numbers and the evidence of every round.
 
 No script, no outside request, nothing but this one file; the browser is told to allow nothing
-else. The stage (:func:`stage_html`) is one section, so that a player can stand in its place.
+else. What it looks like is in ``templates/page.html``.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from html import escape
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from specviz._version import __version__
+from markupsafe import Markup
+
 from specviz.figures.atomic_writing import PAGES, checked_target, write_by
-from specviz.figures.coloured_text import (
-    legend_html,
-    line_html,
-    prompt_html,
-    style,
-    summary_html,
-)
+from specviz.figures.coloured_text import shares_of_time, style, summary_rows
 from specviz.figures.comparison import Comparison
 from specviz.figures.escaping import NEWLINE, visible
 from specviz.figures.evidence import evidence_html
-from specviz.figures.marks import Gap, Line, lines
+from specviz.figures.marks import Gap, Line, lines, marks_of
 from specviz.figures.summary import (
     WITHOUT_DRAFT_MODEL,
     drafter_label,
     drafter_name,
     judging,
 )
+from specviz.figures.templating import NOTHING_ELSE, render
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
@@ -46,7 +42,6 @@ SHOWN_WITHOUT_SCRIPT = 900
 
 LONGEST_TEXT = 40_000
 MOST_SETTINGS = 100
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def to_html(
@@ -97,45 +92,38 @@ def page(
     trace: Trace, *, title: str | None = None, compare: Trace | Comparison | None = None
 ) -> str:
     """Return the page that :func:`to_html` writes."""
-    heading = visible(title if title is not None else page_title(trace), limit=120)
     comparison = against(trace, compare)
-    sheet = style() + files("specviz.figures").joinpath("page.css").read_text("utf-8")
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f'<meta name="generator" content="specviz {__version__}">\n'
-        f"<title>{escape(heading)}</title>\n<style>\n{sheet}</style>\n</head>\n"
-        f'<body>\n<main class="sv-trace sv-page">\n'
-        f"<header><h1><bdi>{escape(heading)}</bdi></h1>{subtitle(trace)}</header>\n"
-        f"{summary_html(trace)}\n{comparison.html() if comparison else ''}\n"
-        f"{stage_html(trace)}\n{_text(trace)}\n{_settings(trace)}\n"
-        "</main>\n</body>\n</html>\n"
+    sheet = style() + Markup(files("specviz.figures").joinpath("page.css").read_text("utf-8"))
+    return render(
+        "page.html",
+        title=visible(title if title is not None else page_title(trace), limit=120),
+        policy=NOTHING_ELSE,
+        style=sheet,
+        main_class="sv-trace sv-page",
+        subtitle=subtitle(trace),
+        rows=summary_rows(trace),
+        times=shares_of_time(trace),
+        comparison=comparison.html() if comparison else "",
+        prompt=trace.prompt_text,
+        rounds=_rounds(trace),
+        how=judging(trace),
+        legend=marks_of(trace),
+        prompt_text=_readable(trace.prompt_text),
+        text=_readable(trace.text) if len(trace.tokens) else "",
+        settings=[(str(key), _setting(value)) for key, value in _first(trace.meta.items())],
     )
 
 
-def stage_html(trace: Trace) -> str:
-    """Return the rounds, each of which opens to show its evidence, and the legend."""
-    how = judging(trace)
-    shown, open_one = [], True
+def _rounds(trace: Trace) -> Iterator[tuple[Line | Gap, Markup | None, bool]]:
+    """Yield each line with its evidence, and whether it is open: the first that has a rejection."""
+    how, found = judging(trace), False
     for line in lines(trace, SHOWN):
         if isinstance(line, Gap):
-            shown.append(
-                f'<div class="sv-note" role="listitem">… {line.many} ({line.first}–{line.last}) '
-                f"{'is' if line.count == 1 else 'are'} not on this page; the trace has them all."
-                "</div>"
-            )
+            yield line, None, False
             continue
-        opened = open_one and any(chip.mark.name == "rejected" for chip in line.chips)
-        open_one = open_one and not opened  # the first rejection is where there is most to see
-        shown.append(_round(trace, line, how, opened))
-    return (
-        '<section id="stage" aria-labelledby="stage-title"><h2 id="stage-title">Round by round'
-        f"</h2><p class=sv-hint>Open a round to see the evidence of every decision.</p>"
-        f"{prompt_html(trace)}"
-        f'<div role="list">{"".join(shown)}</div>{legend_html(trace)}</section>'
-    )
+        opened = not found and any(chip.mark.name == "rejected" for chip in line.chips)
+        found = found or opened
+        yield line, evidence_html(trace.rounds[line.first : line.last + 1], line, how), opened
 
 
 def write_whole(where: Path, text: str) -> None:
@@ -181,8 +169,7 @@ def subtitle(trace: Trace) -> str:
         said.append(f"temperature {sampling['temperature']}")
     if "seed" in trace.meta:
         said.append(f"seed {trace.meta['seed']}")
-    words = " · ".join(said) or "a run of speculative decoding"
-    return f"<p><bdi>{escape(visible(words, limit=300))}</bdi></p>"
+    return visible(" · ".join(said) or "a run of speculative decoding", limit=300)
 
 
 def _name(trace: Trace, role: str) -> str:
@@ -196,42 +183,14 @@ def _name(trace: Trace, role: str) -> str:
     )
 
 
-def _round(trace: Trace, line: Line, how: str, opened: bool) -> str:
-    rounds = trace.rounds[line.first : line.last + 1]
-    return (
-        f'<div role="listitem"><details{" open" if opened else ""}>'
-        f'<summary class="sv-round">{line_html(line, how)}</summary>'
-        f"{evidence_html(rounds, line, how)}</details></div>"
-    )
+def _readable(text: str) -> str:
+    """Return a text as it reads, with line breaks; a counted run (⏎×10,000) stays one sign."""
+    return re.sub(rf"{NEWLINE}(?!×)", f"{NEWLINE}\n", visible(text, LONGEST_TEXT))
 
 
-def _text(trace: Trace) -> str:
-    """Return prompt and text as they read, with line breaks."""
-
-    def readable(text: str) -> str:
-        # a counted run (⏎×10,000) stays one sign
-        return escape(re.sub(rf"{NEWLINE}(?!×)", f"{NEWLINE}\n", visible(text, LONGEST_TEXT)))
-
-    emitted = readable(trace.text) if len(trace.tokens) else ""
-    return (
-        '<section><h2>The text</h2><p class="sv-text"><bdi class="sv-given">'
-        f"{readable(trace.prompt_text)}</bdi><bdi>{emitted}</bdi></p></section>"
-    )
+def _setting(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _settings(trace: Trace) -> str:
-    """Return the run's settings, seeds, models and versions as recorded."""
-
-    def shown(value: Any) -> str:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        return f"<bdi>{escape(visible(text, limit=500))}</bdi>"
-
-    rows = "".join(
-        f'<tr><th scope="row">{escape(visible(str(key)))}</th><td>{shown(value)}</td></tr>'
-        for key, value in islice(trace.meta.items(), MOST_SETTINGS)
-    )
-    return (
-        "<section><details><summary>Settings of the run</summary>"
-        f'<div class="sv-scroll" role="region" tabindex="0" aria-label="Settings of the run">'
-        f"<table><tbody>{rows}</tbody></table></div></details></section>"
-    )
+def _first(items: Iterable[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    return islice(items, MOST_SETTINGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from specviz.core.formatting import format_duration
 from specviz.core.rules import RULES
 from specviz.core.trace.measures import Value, show
 from specviz.figures.escaping import visible
@@ -41,7 +42,7 @@ def summary(trace: Trace) -> list[tuple[str, str]]:
         rows.append(("accepted / proposed", f"{show(accepted)} / {show(proposed)} ({rate})"))
     spent = seconds(trace)
     if sum(spent.values()) > 0:
-        told = " · ".join(f"{name} {duration(value)}" for name, value in spent.items())
+        told = " · ".join(f"{name} {format_duration(value)}" for name, value in spent.items())
         rows.append(("time", "; ".join([told, *times_note(trace)])))
     return [*rows, ("rule", rule_label(trace)), *_ended(trace)]
 
@@ -140,19 +141,6 @@ def seconds(trace: Trace) -> dict[str, float]:
     measured = trace.measures()
     kinds = {"draft": "draft_seconds", "target": "verify_seconds", "rest": "other_seconds"}
     return {name: float(cast(float, measured[k].value or 0.0)) for name, k in kinds.items()}
-
-
-def duration(value: float) -> str:
-    """Return seconds for reading.
-
-    Examples
-    --------
-    >>> duration(0.0123), duration(2.5), duration(95)
-    ('12.3 ms', '2.50 s', '95.0 s')
-    """
-    if value < 1:
-        return f"{1000 * value:.3g} ms"
-    return f"{value:.2f} s" if value < 10 else f"{value:.1f} s"
 
 
 def _three(value: Value) -> str:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import traitlets
+from markupsafe import Markup
 
-from specviz._version import __version__
 from specviz.core.draws import checked_seed
 from specviz.figures.atomic_writing import PAGES, checked_target
 from specviz.figures.escaping import visible
 from specviz.figures.page import write_whole
 from specviz.player.assets import LAB, LAB_PAGE
 from specviz.player.options import checked_options
-from specviz.player.page import _PAGE_STYLE, code, distribution_without_script, embedded, policy
+from specviz.player.page import distribution_without_script, document, embedded, parts
 from specviz.player.widget import Widget, replace_in_cell
 
 
@@ -332,27 +331,16 @@ def one_position_html(
     return where
 
 
-def lab_page(values: dict[str, Any], title: str, twin: str) -> str:
+def lab_page(values: dict[str, Any], title: str, twin: Markup) -> str:
     """Return a page of the second entry (the editor, the watch); ``twin`` is HTML for no script."""
-    theme = values["options"]["theme"]
-    scheme = "light dark" if theme == "auto" else theme
     told = values | {"options": values["options"] | {"standalone": True}}
-    heading = escape(visible(title, limit=120))
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy(LAB_PAGE)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta name="color-scheme" content="{scheme}">\n'
-        f'<meta name="generator" content="specviz {__version__}">\n'
-        f"<title>{heading}</title>\n<style>{_PAGE_STYLE}</style>\n</head>\n"
-        f'<body class="svp-body-{theme}">\n<main class="svp-page">\n'
-        f"{embedded(told, [], title)}\n"
-        f"<noscript><h1><bdi>{heading}</bdi></h1>{twin}</noscript>\n"
-        f"</main>\n{code(LAB_PAGE)}\n</body>\n</html>\n"
-    )
+    heading = visible(title, limit=120)
+    without = Markup("<h1><bdi>{}</bdi></h1>{}").format(heading, twin)
+    main = parts().player(heading, "", embedded(told, [], title), without, "")
+    return document(heading, values["options"]["theme"], main, entry=LAB_PAGE)
 
 
-def _twin(values: dict[str, Any]) -> str:
+def _twin(values: dict[str, Any]) -> Markup:
     if values["words"]:
         return distribution_without_script(values["words"], values["p"], values["q"])
-    return "<p>This page needs scripts: it is an editor, and what it draws is drawn in it.</p>"
+    return Markup("<p>This page needs scripts: it draws what you edit.</p>")

@@ -8,12 +8,14 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from html import escape
+from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from specviz._version import __version__
+from markupsafe import Markup, escape
+
+from specviz.core.formatting import format_duration, format_number
 from specviz.figures.coloured_text import html as coloured_html
 from specviz.figures.comparison import Comparison
 from specviz.figures.escaping import visible
@@ -25,7 +27,8 @@ from specviz.figures.page import (
     subtitle,
     write_whole,
 )
-from specviz.figures.summary import duration, seconds, times_note
+from specviz.figures.summary import seconds, times_note
+from specviz.figures.templating import part, render
 from specviz.player.assets import PAGE_ENTRY, loader, packed, script
 from specviz.player.captions import spoken
 from specviz.player.frames import chosen, frame_at, step_of
@@ -162,41 +165,43 @@ def page(
     options["title"] = None  # the page has a heading
     comparison = against(trace, compare)
     heading = visible(title if title is not None else page_title(trace), limit=120)
-    header = comparison_html = ""
     bare = views is not None or height is not None
-    if not bare:
-        header = f"<header><h1><bdi>{escape(heading)}</bdi></h1>{subtitle(trace)}</header>\n"
-        comparison_html = comparison.html() if comparison else ""
-    if comparison_html:
-        comparison_html = f'<div class="sv-trace sv-page svp-plain">{comparison_html}</div>\n'
     values = {"kind": "player", "options": options | {"standalone": True}, "step": 0}
     projection = project(trace, baseline_of(comparison))
     told = player_without_script(trace, indexed(projection), views=views, theme=theme)
-    return document(
+    main = parts().player(
         heading,
-        theme,
-        f"{header}{embedded(values, [compressed(pack(projection))], described(trace))}\n"
-        f"<noscript>{told}</noscript>\n{comparison_html}",
-        bare=bare,
+        "" if bare else subtitle(trace),
+        embedded(values, [compressed(pack(projection))], described(trace)),
+        told,
+        comparison.html() if comparison and not bare else "",
     )
+    return document(heading, theme, main, bare=bare)
 
 
-def document(heading: str, theme: str, body: str, *, bare: bool = False) -> str:
+def parts() -> Any:
+    """Return the macros that the player's pages are made of."""
+    return part("player/templates/parts.html")
+
+
+def document(
+    heading: str, theme: str, main: Markup, *, bare: bool = False, entry: str = PAGE_ENTRY
+) -> str:
     """Return a whole page around what stands in it; a bare one is shown inside another."""
-    scheme = "light dark" if theme == "auto" else theme
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy()}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta name="color-scheme" content="{scheme}">\n'
-        f'<meta name="generator" content="specviz {__version__}">\n'
-        f"<title>{escape(heading)}</title>\n<style>{_PAGE_STYLE}</style>\n</head>\n"
-        f'<body class="svp-body-{theme}{" svp-bare" if bare else ""}">\n'
-        f'<main class="svp-page">\n{body}</main>\n{code()}\n</body>\n</html>\n'
+    return render(
+        "base.html",
+        title=heading,
+        policy=policy(entry),
+        scheme="light dark" if theme == "auto" else theme,
+        style=Markup(files("specviz.player").joinpath("css/page.css").read_text("utf-8")),
+        body_class=f"svp-body-{theme}{' svp-bare' if bare else ''}",
+        main_class="svp-page",
+        main=main,
+        code=code(entry),
     )
 
 
-def embedded(values: Mapping[str, Any], runs: Sequence[bytes], described: str) -> str:
+def embedded(values: Mapping[str, Any], runs: Sequence[bytes], described: str) -> Markup:
     """Return the element that a page's script turns into a player.
 
     Parameters
@@ -209,14 +214,8 @@ def embedded(values: Mapping[str, Any], runs: Sequence[bytes], described: str) -
         What there is to see, for readers who do not see it.
     """
     told = json.dumps(values, ensure_ascii=True, sort_keys=True).replace("<", "\\u003c")
-    data = "".join(
-        f'<script type="application/vnd.specviz.run">{base64.b64encode(run).decode()}</script>'
-        for run in runs
-    )
-    return (
-        f'<div class="svp-host" role="region" aria-label="{escape(described)}">'
-        f'{data}<script type="application/vnd.specviz+json">{told}</script></div>'
-    )
+    data = [base64.b64encode(run).decode() for run in runs]
+    return Markup(parts().host(described, Markup(told), map(Markup, data)))
 
 
 def iframe(path: str | PathLike[str], *, height: int = 900) -> str:
@@ -250,57 +249,23 @@ def compressed(data: bytes) -> bytes:
 
 
 @cache
-def policy(entry: str = PAGE_ENTRY) -> str:
+def policy(entry: str = PAGE_ENTRY) -> Markup:
     """Return the page's rules for the browser: its own scripts, styles and pictures."""
     digests = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()}'"
         for code in (loader("page"), script(entry))
     )
-    return (
+    return Markup(
         f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 
 
 @cache
-def code(entry: str = PAGE_ENTRY) -> str:
+def code(entry: str = PAGE_ENTRY) -> Markup:
     """Return the player's script, packed, and the lines that unpack it."""
     sent = base64.b64encode(packed(entry)).decode()
-    return (
-        f'<script type="application/vnd.specviz.code">{sent}</script>\n'
-        f'<script type="module">{loader("page")}</script>'
-    )
-
-
-_PAGE_STYLE = """
-body { margin: 0; background: #ffffff; font: 15px/1.45 system-ui, sans-serif; color: #1a1a1a; }
-.svp-page { max-width: 108rem; margin: 0 auto; padding: 20px 16px; }
-.svp-page header h1 { font-size: 26px; line-height: 1.25; margin: 0; overflow-wrap: anywhere; }
-.svp-page header p { color: #595f69; margin: 2px 0 14px; overflow-wrap: anywhere; }
-.svp-plain { margin: 24px 0 0; }
-.svp-plain h2 { font-size: 18px; margin: 0 0 4px; }
-.svp-plain .sv-bar { display: flex; align-items: center; gap: 10px; margin: 4px 0; flex-wrap: wrap; }
-.svp-plain .sv-bar span:first-child { flex: 0 0 6.5em; }
-.svp-plain .sv-bar i { display: block; height: 16px; border-radius: 3px; }
-.svp-plain .sv-fast { background: #009e73; }
-.svp-plain .sv-target { background: #0072b2; }
-.svp-bare .svp { max-height: 100vh; }
-.svp-still { box-sizing: border-box; max-width: 100%; height: auto; border: 1px solid #8a909b; border-radius: 8px; }
-.svp-page noscript { overflow-wrap: anywhere; } .svp-page noscript * { max-width: 100%; }
-.svp-wide { overflow-x: auto; } .svp-wide td, .svp-wide thead th { overflow-wrap: normal; }
-.svp-wide th:first-child { min-width: 6em; } .svp-page noscript h1 { font-size: 26px; line-height: 1.25; }
-.svp-times { border-collapse: collapse; } .svp-times caption { text-align: left; font-weight: 600; }
-.svp-times th, .svp-times td { padding: 4px 14px 4px 0; border-bottom: 1px solid #8a909b; text-align: right; }
-.svp-times th:first-child { text-align: left; }
-.svp-bare .svp-page { padding: 0; max-width: none; }
-body.svp-body-dark { background: #15171c; color: #ececee; }
-body.svp-body-dark header p { color: #adb2bc; }
-@media screen and (prefers-color-scheme: dark) {
-  body.svp-body-auto { background: #15171c; color: #ececee; }
-  body.svp-body-auto header p { color: #adb2bc; }
-}
-@media (max-width: 420px) { .svp-page { padding: 8px 4px; } .svp-page header h1 { font-size: 21px; } }
-"""  # noqa: E501
+    return Markup(parts().script(sent, Markup(loader("page"))))
 
 
 # -- for readers without scripts ------------------------------------------------------------------
@@ -313,7 +278,7 @@ LONGEST_TEXT = 1_200
 
 def player_without_script(
     trace: Trace, run: Run, *, views: Sequence[str] | None = None, theme: str = "auto"
-) -> str:
+) -> Markup:
     """Return a picture of the first rejection and, if it is asked for, the coloured text.
 
     Parameters
@@ -325,10 +290,10 @@ def player_without_script(
     theme : str
         With "auto" the picture is there twice, and the reader sees the one that fits.
     """
-    text = coloured_html(trace, budget=SHOWN_WITHOUT_SCRIPT)
+    picture = _picture(run, views, theme)
     if views is not None and "text" not in views:
-        text = ""
-    return _picture(run, views, theme) + text
+        return picture
+    return picture + Markup(coloured_html(trace, budget=SHOWN_WITHOUT_SCRIPT))
 
 
 def described(trace: Trace) -> str:
@@ -339,54 +304,53 @@ def described(trace: Trace) -> str:
     )
 
 
-def race_without_script(traces: Sequence[Trace], theme: str = "auto") -> str:
+def race_without_script(traces: Sequence[Trace], theme: str = "auto") -> Markup:
     """Return a picture and a table of the measured times, and what each run wrote."""
     from specviz.player.still import race_picture
 
     taken = [sum(seconds(trace).values()) for trace in traces]
     first = taken.index(min(taken))
-    rows = "".join(
-        f'<tr><th scope="row"><bdi>{escape(label(trace))}</bdi>'
-        f"{' (first)' if i == first else ''}</th>"
-        f"<td>{len(trace.tokens):,}</td><td>{len(trace):,}</td><td>{duration(took)}</td>"
-        f"<td>{len(trace.tokens) / took:,.1f}</td></tr>"
+    rows = [
+        (
+            f"{label(trace)}{' (first)' if i == first else ''}",
+            [
+                f"{len(trace.tokens):,}", f"{len(trace):,}", format_duration(took),
+                f"{len(trace.tokens) / took:,.1f}",
+            ],
+        )
         for i, (trace, took) in enumerate(zip(traces, taken, strict=True))
-    )
-    texts = "".join(
-        f"<h2><bdi>{escape(label(trace))}</bdi></h2>"
-        f"<p><bdi>{escape(visible(trace.prompt_text + trace.text, limit=LONGEST_TEXT))}</bdi></p>"
+    ]  # fmt: skip
+    texts = [
+        (label(trace), visible(trace.prompt_text + trace.text, limit=LONGEST_TEXT))
         for trace in traces
-    )
+    ]
     alt = "Race at its end. " + " ".join(
-        f"{label(trace)}: {len(trace.tokens):,} tokens in {duration(took)}."
+        f"{label(trace)}: {len(trace.tokens):,} tokens in {format_duration(took)}."
         for trace, took in zip(traces, taken, strict=True)
     )
-    return (
-        f"{image(lambda one: race_picture(traces, one), theme, alt)}"
-        '<div class="svp-wide"><table class="svp-times"><caption>Measured times</caption><thead>'
-        '<tr><th scope="col">run</th><th scope="col">tokens</th><th scope="col">target passes</th>'
-        '<th scope="col">time</th><th scope="col">tokens per second</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>{texts}"
-    )
+    picture = image(lambda one: race_picture(traces, one), theme, alt)
+    return Markup(parts().race(picture, rows, texts))
 
 
-def _picture(run: Run, views: Sequence[str] | None, theme: str) -> str:
+def _picture(run: Run, views: Sequence[str] | None, theme: str) -> Markup:
     """Return an image with its alternative text, in the colours that the reader prefers.
 
     Nothing if the run has no rounds.
     """
     if not len(run):
-        return ""
+        return Markup("")
     frame = frame_at(run, step_of(run, chosen(run)))
     drawn = default_views(run) if views is None else ("caption", *views)
     scene = pictured(run, frame, drawn, WIDTH)
     return image(
         lambda one: pixels(scene, one, 1.0), theme, spoken(run, frame),
-        f'width="{scene.width:.0f}" height="{scene.height:.0f}"',
+        (round(scene.width), round(scene.height)),
     )  # fmt: skip
 
 
-def image(png: Callable[[str], bytes], theme: str, alt: str, size: str = "") -> str:
+def image(
+    png: Callable[[str], bytes], theme: str, alt: str, size: tuple[int, int] | None = None
+) -> Markup:
     """Return a picture as HTML; with theme "auto" in the colours that the reader prefers.
 
     Parameters
@@ -397,23 +361,20 @@ def image(png: Callable[[str], bytes], theme: str, alt: str, size: str = "") -> 
         "light", "dark" or "auto".
     alt : str
         What there is to see, in words.
-    size : str
-        Attributes of the image.
+    size : tuple of int, optional
+        Width and height in pixels.
     """
 
     def source(one: str) -> str:
         return f"data:image/png;base64,{base64.b64encode(png(one)).decode()}"
 
-    shown = f'<img class="svp-still" alt="{escape(alt)}" {size} src="{{}}">'
-    if theme != "auto":
-        return f"<p>{shown.format(source(theme))}</p>"
-    dark = f'<source media="screen and (prefers-color-scheme: dark)" srcset="{source("dark")}">'
-    return f"<p><picture>{dark}{shown.format(source('light'))}</picture></p>"
+    light = source("light" if theme == "auto" else theme)
+    return Markup(parts().picture(light, source("dark") if theme == "auto" else "", alt, size))
 
 
 def distribution_without_script(
     words: Sequence[str], p: Sequence[float], q: Sequence[float]
-) -> str:
+) -> Markup:
     """Return two distributions as a table: a row per token, and what follows from both.
 
     Parameters
@@ -425,19 +386,17 @@ def distribution_without_script(
     """
     shared = [min(one, other) for one, other in zip(p, q, strict=True)]
     mass = sum(shared)
-    rows = "".join(
-        f'<tr><th scope="row"><bdi>{escape(visible(word, limit=120))}</bdi></th>'
-        f"<td>{one:.3g}</td><td>{other:.3g}</td><td>{both:.3g}</td>"
-        f"<td>{(one - both) / (1 - mass) if mass < 1 else 0:.3g}</td></tr>"
+    rows = [
+        (
+            visible(word, limit=120),
+            [
+                format_number(x, 3)
+                for x in (one, other, both, (one - both) / (1 - mass) if mass < 1 else 0.0)
+            ],
+        )
         for word, one, other, both in zip(words, p, q, shared, strict=True)
-    )
-    heads = ("token", "target p", "draft q", "min(p, q)", "residual")
-    names = "".join(f'<th scope="col">{name}</th>' for name in heads)
-    return (
-        f'<div class="svp-wide"><table class="svp-times"><thead><tr>{names}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-        f"<p>A proposal is accepted with probability {mass:.3g} = Σ min(p, q) = 1 − TV(p, q).</p>"
-    )
+    ]
+    return Markup(parts().distribution(rows, mass))
 
 
 # -- a race ---------------------------------------------------------------------------------------
@@ -470,19 +429,15 @@ def race_page(
     values: dict[str, Any] = {"kind": "race", "options": options | {"standalone": True}}
     data = [compressed(pack(project(run))) for run in runs]
     said = f"Race of {len(runs)} runs on one clock of measured time: {named}"
-    header = (
-        f"<header><h1><bdi>{escape(heading)}</bdi></h1>"
-        f"<p>One clock: each run's own measured times{escape(taken(runs))}.</p></header>\n"
-    )
-    if height is not None:  # shown inside another page
-        header = ""
-    return document(
+    bare = height is not None  # shown inside another page
+    main = parts().player(
         heading,
-        theme,
-        f"{header}{embedded(values, data, said)}\n"
-        f"<noscript>{race_without_script(runs, theme)}</noscript>\n",
-        bare=height is not None,
+        "" if bare else f"One clock: each run's own measured times{taken(runs)}.",
+        embedded(values, data, said),
+        race_without_script(runs, theme),
+        "",
     )
+    return document(heading, theme, main, bare=bare)
 
 
 def taken(runs: Sequence[Trace]) -> str:
@@ -498,7 +453,7 @@ def named_race(runs: Sequence[Trace]) -> str:
     --------
     >>> from specviz.core.trace.trace import Trace
     >>> named_race([Trace({"rule": "match", "drafter": "eagle"}, [1])] * 2)
-    'Race: eagle, match'
+    'Race: EAGLE, match'
     """
     names = list(dict.fromkeys(label(run) for run in runs))
     whole = " · ".join(names)

@@ -14,8 +14,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from specviz.core.formatting import format_duration
 from specviz.figures.atomic_writing import checked_target, write_by
-from specviz.figures.summary import duration, seconds
+from specviz.figures.summary import seconds
 from specviz.figures.theme import DARK, LIGHT
 from specviz.player.captions import spoken
 from specviz.player.frames import Frame, chosen, frame_at, step_of
@@ -278,7 +279,7 @@ def race_scene(traces: Sequence[Trace]) -> Scene:
     scene.text(MARGIN, 56, "measured time: the shorter the bar, the sooner", 15, "muted")
     for i, (trace, took) in enumerate(zip(traces, taken, strict=True)):
         top = HEAD + LANE * i
-        told = f"{len(trace.tokens):,} tokens · {len(trace):,} passes · {duration(took)}"
+        told = f"{len(trace.tokens):,} tokens · {len(trace):,} passes · {format_duration(took)}"
         if i == first:
             told = f"first · {told}"
         ink = "accepted_ink" if i == first else "text"

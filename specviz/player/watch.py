@@ -7,6 +7,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
+
 from specviz.core.draws import checked_seed
 from specviz.figures.atomic_writing import PAGES, checked_target
 from specviz.figures.page import write_whole
@@ -213,11 +215,10 @@ def watch_html(
         "seed": checked_seed(seed), "from": "next tokens, drawn in this page",
         "sampler": "" if fault is None else checked_name("fault", fault, FAULTS),
     }  # fmt: skip
-    twin = (
-        "<p>The samples of this page are drawn in it, which needs scripts. What a sampler is held "
-        f"against is the target's distribution p:</p>"
-        f"{distribution_without_script(words, distribution, other)}"
-    )
+    twin = Markup(
+        "<p>This page needs scripts: it draws the samples. A sampler is compared with the target's "
+        "distribution p:</p>"
+    ) + distribution_without_script(words, distribution, other)
     heading = options["title"] or "Is it lossless? Watch the samples"
     write_whole(where, lab_page({"kind": "watch", "options": options}, heading, twin))
     return where

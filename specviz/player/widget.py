@@ -147,12 +147,13 @@ class Race(Widget):
 
     def plain_text(self) -> str:
         """Return a line per run: what it is, its tokens, passes and time."""
-        from specviz.figures.summary import duration, seconds
+        from specviz.core.formatting import format_duration
+        from specviz.figures.summary import seconds
         from specviz.player.projection import label
 
         return "\n".join(
             f"{label(trace)}: {len(trace.tokens)} tokens in {len(trace)} target passes, "
-            f"{duration(sum(seconds(trace).values()))}"
+            f"{format_duration(sum(seconds(trace).values()))}"
             for trace in self.traces
         )
 

@@ -56,9 +56,9 @@ def test_every_verdict_has_its_mark_and_its_words() -> None:
         assert MARKS[mark].meaning in "".join(page.text)
     titles = [value for _, name, value in page.attributes if name == "title"]
     assert any(
-        t.startswith("rejected: target p = 0.5, draft q = 0.55, p/q = 0.909") for t in titles
+        t.startswith("rejected: target p = .500, draft q = .550, p/q = .909") for t in titles
     )
-    assert any("the draw u = 0.99 is not below that" in t for t in titles)
+    assert any("the draw u = .990 is not below that" in t for t in titles)
     assert "past the end" not in labels
 
 
@@ -165,8 +165,8 @@ def test_a_lossy_rule_is_called_lossy() -> None:
     lossy = trace_of([([("a", "accepted")], ("b", "bonus"))], rule="typical")
     assert "lossy" in html(lossy)
     assert "lossy" in str(lossy)
-    assert "class=sv-lossy" in html(lossy)
-    assert "class=sv-lossy" not in html(story())
+    assert 'class="sv-lossy"' in html(lossy)
+    assert 'class="sv-lossy"' not in html(story())
     assert "rejection (lossless)" in html(story())
 
 
@@ -278,3 +278,18 @@ def test_dark_follows_the_host_then_the_reader() -> None:
     assert ".vscode-dark .sv-trace" in style()
     assert "@media (prefers-color-scheme:dark){body:not([data-jp-theme-light])" in style()
     assert "var(--jp-layout-color1,var(--vscode-editor-background,#ffffff))" in style()
+
+
+def test_hebrew_tokens_of_a_round_stand_in_reading_order() -> None:
+    tokens = ["the", " שלום", ",", " עולם", ".", " said"]
+    run = trace_of([([(t, "accepted") for t in tokens[:-1]], (tokens[-1], "bonus"))])
+    page = html(run)
+    (leftward,) = re.findall(r'<span dir="rtl">(.*?)</bdi></span></span>', page)
+    assert re.findall(r"<bdi>([^<]*)", leftward) == ["שלום", ",", "עולם"]  # not the full stop
+    assert 'dir="rtl"' not in html(story())
+
+
+def test_a_style_that_floats_terms_does_not_break_the_card() -> None:
+    for part in ("dt", "dd"):
+        (rule,) = re.findall(rf"\.sv-stats {part} \{{(.*?)\}}", style(), re.DOTALL)
+        assert "float: none" in rule

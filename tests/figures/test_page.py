@@ -70,16 +70,16 @@ def test_the_evidence_of_every_decision_is_in_the_page() -> None:
     seen = Reader(page(story()))
     text = " ".join(seen.text)
     for value in (
-        "0.55",
-        "0.909",
-        "0.99",
-        "0.75",
+        ".550",
+        ".909",
+        ".990",
+        ".750",
         "✗ rejected",
         "– never examined",
         "↻ correction",
     ):
         assert value in text
-    assert "u = 0.5 fell in [0.4, 0.65)" in text
+    assert "u = .500 fell in [.400, .650)" in text
     assert "target cache 5 → 9 → 7 tokens" in text
     assert seen.tags.count("details") == 4 + 1  # rounds 2 and 3 share a line; the settings
     assert seen.tags.count("tr") == 4 + 9 + 5 + 2  # heads, proposals, closing tokens, settings

@@ -53,7 +53,7 @@ def test_its_twin_needs_no_front_end() -> None:
     data, _ = editor._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in data
     assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
-    assert "accepted with probability 0.6 = sum min(p, q)" in data["text/plain"]
+    assert "accepted with probability .600 = sum min(p, q)" in data["text/plain"]
     editor.close()
 
 
@@ -119,7 +119,7 @@ def test_the_page_is_whole_small_and_says_what_it_is_without_scripts(tmp_path: P
     text = where.read_text("utf-8")
     assert HOSTILE not in text
     assert policy(LAB_PAGE) in text
-    assert "accepted with probability 0.6" in text
+    assert "accepted with probability .600" in text
     assert len(text) < 80_000
     again = sv.one_position_html(tmp_path / "two.html", [0.5, 0.5], [0.9, 0.1], [HOSTILE, "b"])
     assert again.read_text("utf-8") == text

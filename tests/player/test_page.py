@@ -17,9 +17,9 @@ import pytest
 from PIL import Image
 
 import specviz as sv
+from specviz.core.formatting import format_duration
 from specviz.core.trace.trace import Trace
 from specviz.figures.comparison import Comparison
-from specviz.figures.summary import duration
 from specviz.player.page import iframe, page, race_page
 from specviz.player.still import still
 from tests.figures.runs import HOSTILE, hostile, long_story, story
@@ -118,7 +118,7 @@ def test_a_page_that_follows_its_reader_has_both_pictures() -> None:
     text = page(decoded(), theme="auto")
     (dark,) = (a for t, a in Elements(text).found if t == "source")
     (light,) = (a for t, a in Elements(text).found if t == "img")
-    assert dark["media"] == "(prefers-color-scheme: dark)"
+    assert dark["media"] == "screen and (prefers-color-scheme: dark)"
     for source, theme in ((dark["srcset"], "dark"), (light["src"], "light")):
         one = page(decoded(), theme=theme)
         assert [a["src"] for t, a in Elements(one).found if t == "img"] == [source]
@@ -189,7 +189,7 @@ def test_several_runs_race(tmp_path: Path) -> None:
     assert without.count("(first)") == 1
     for run in runs:
         took = sum(r.draft_seconds + r.verify_seconds + r.other_seconds for r in run.rounds)
-        assert f"<td>{len(run)}</td><td>{duration(took)}</td>" in without
+        assert f"<td>{len(run)}</td><td>{format_duration(took)}</td>" in without
 
 
 @pytest.mark.parametrize(

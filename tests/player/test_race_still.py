@@ -6,7 +6,8 @@ import io
 
 import pytest
 
-from specviz.figures.summary import duration, seconds
+from specviz.core.formatting import format_duration
+from specviz.figures.summary import seconds
 from specviz.player.picture.scene import Box, Letters
 from specviz.player.still import MARGIN, WIDTH, race_picture, race_scene
 from tests.player.runs import decoded
@@ -18,7 +19,7 @@ def test_each_run_has_its_name_its_numbers_and_a_bar_as_long_as_it_took() -> Non
     said = [one.text for one in scene.items if isinstance(one, Letters)]
     taken = [sum(seconds(run).values()) for run in runs]
     for run, took in zip(runs, taken, strict=True):
-        told = f"{len(run.tokens)} tokens · {len(run)} passes · {duration(took)}"
+        told = f"{len(run.tokens)} tokens · {len(run)} passes · {format_duration(took)}"
         assert any(words.endswith(told) for words in said), told
     bars = [one for one in scene.items if isinstance(one, Box) and one.fill != "panel"]
     whole = WIDTH - 2 * MARGIN

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import specviz as sv
+from specviz.core.formatting import format_number
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.lossless import EProcess
 from specviz.player import watch_widget
@@ -301,7 +302,7 @@ def test_the_page_needs_no_model_and_says_so_without_scripts(tmp_path: Path) -> 
     without = text.split("<noscript>")[1].split("</noscript>")[0]
     assert "needs scripts" in without
     assert without.count('<th scope="row">') == len(P)
-    assert all(f"<td>{one:.3g}</td>" in without for one in [*P, *Q])
+    assert all(f"<td>{format_number(one, 3)}</td>" in without for one in [*P, *Q])
     assert len(text) < 80_000
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"p": P}, "p and q must be given together"),
