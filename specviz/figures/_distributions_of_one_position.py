@@ -34,9 +34,8 @@ def table(words: Sequence[str], p: Sequence[float], q: Sequence[float]) -> str:
     for word, *numbers in zip(words, one, other, shared, rest, strict=True):
         a, b, c, d = (format_number(value, 3) for value in numbers)
         lines.append(f"{word:<{width}}{a:>10}{b:>9}{c:>11}{d:>10}")
-    lines.append(
-        f"accepted with probability {format_number(float(shared.sum()), 3)} = sum min(p, q) = 1 - TV(p, q)"
-    )
+    mass = format_number(float(shared.sum()), 3)
+    lines.append(f"accepted with probability {mass} = sum min(p, q) = 1 - TV(p, q)")
     return "\n".join(lines)
 
 
@@ -59,7 +58,8 @@ def png(words: Sequence[str], p: Sequence[float], q: Sequence[float]) -> bytes:
     ax.barh(rows + 0.17, one, 0.3, color=LIGHT.p, label="target p")
     ax.barh(
         rows + 0.17, one - shared, 0.3, left=shared, color=LIGHT.p_tint, edgecolor=LIGHT.p,
-        hatch="////", linewidth=0, label=f"residual: TV = {format_number(1 - float(shared.sum()), 3)}",
+        hatch="////", linewidth=0,
+        label=f"residual: TV = {format_number(1 - float(shared.sum()), 3)}",
     )  # fmt: skip
     ax.set_yticks(rows, [safe_text(word) for word in words])
     ax.set_ylim(len(rows) - 0.45, -0.55)
