@@ -153,8 +153,8 @@ def stream(
     context = pair.target.context_length
     if context is not None and len(ids) >= context:
         raise ValueError(
-            f"prompt has {len(ids)} tokens, but the target's context is {context} and at least "
-            f"one must be left to emit: shorten it to {context - 1}"
+            f"prompt has {len(ids)} tokens, but the target's context is {context}{_because(pair)} "
+            f"and at least one must be left to emit: shorten it to {context - 1}"
         )
     if context is not None and drafter.depth >= context:
         raise ValueError(
@@ -173,6 +173,12 @@ def stream(
         target, session, rule, ids, sampling=sampling, draws=draws, stopping=stopping
     )
     return Stream(pair, trace, happening, stopping, rule, draws)
+
+
+def _because(pair: Any) -> str:
+    """Return why the context is shorter than the config states, where it is."""
+    note = getattr(pair.target, "context_note", "")
+    return f" ({note})" if note else ""
 
 
 def generate(

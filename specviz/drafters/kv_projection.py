@@ -143,7 +143,7 @@ class KVProjectionSession(DraftModelSession):
             return
         with torch.inference_mode():
             numbers = flatten(read_rows(own.cache, start, end), own.model, start)
-            numbers = self.projection(numbers.to(target.model.device))
+            numbers = self.projection(numbers.to(target.device))
             shape, dtype = self.projection.target_shape, target.model.dtype
             target.write_rows(start, unflatten(numbers, shape, target.model, start, dtype))
         self._projected = end

@@ -22,6 +22,8 @@ from huggingface_hub.errors import (
 )
 from safetensors import SafetensorError
 
+from specviz.models.model import half_of_an_encoder_decoder
+
 PROBE_SECONDS = 5.0
 """How long the Hub may take to say whether it has a model."""
 
@@ -134,6 +136,11 @@ def load_model(source: Source, **options: Any) -> Any:
         )
 
     model, report = _fetch(source, attempt)
+    if half_of_an_encoder_decoder(model):
+        raise ValueError(
+            f"{source.label} is an encoder-decoder, not a causal language model: it continues a "
+            f"text only together with what its encoder read"
+        )
     missing = sorted(report["missing_keys"])
     if missing:
         raise ValueError(

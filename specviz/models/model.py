@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,8 @@ class Model:
     vocab_size: int
     context_length: int | None
     eos_ids: frozenset[int]
+    context_note: str = ""
+    """Why ``context_length`` is less than the config states; empty if it is not."""
 
     @property
     def device(self) -> str:
@@ -100,13 +103,14 @@ def as_model(obj: Any, name: str | None = None, *, role: str = "model") -> Any:
     """
     if isinstance(obj, Model) or hasattr(obj, "session"):
         return obj
+    obj = _unwrapped(obj, role)
     wanted = f"{role} must be a Hugging Face causal language model"
     if isinstance(obj, (str, os.PathLike)):
         raise TypeError(f"{wanted}, got the name {str(obj)!r}: sv.load({str(obj)!r}) loads a model")
     if not isinstance(obj, torch.nn.Module) or not hasattr(obj, "config"):
         raise TypeError(f"{wanted} in memory, got {_kind_of(obj)}")
     config = obj.config
-    if getattr(config, "is_encoder_decoder", False):
+    if getattr(config, "is_encoder_decoder", False) or half_of_an_encoder_decoder(obj):
         raise TypeError(f"{wanted}, got the encoder-decoder {type(obj).__name__}")
     if _looks_ahead(config):
         raise TypeError(
@@ -122,7 +126,109 @@ def as_model(obj: Any, name: str | None = None, *, role: str = "model") -> Any:
         )
     obj.eval()
     rows = getattr(head, "out_features", None) or head.weight.shape[0]
-    return Model(obj, name or _name(obj), int(rows), _context_length(config), _eos_ids(obj))
+    context, note = _context_length(config), ""
+    steady = steady_positions(obj, context)
+    if steady is not None:
+        context = steady
+        note = (
+            f"its rotary positions change beyond {steady} tokens, and keys cached before would "
+            f"no longer fit"
+        )
+    return Model(obj, name or _name(obj), int(rows), context, _eos_ids(obj), note)
+
+
+def _unwrapped(obj: Any, role: str) -> Any:
+    """Return the transformers model inside ``torch.compile`` and peft wrappers.
+
+    peft puts its adapters into the layers of the model, so the model inside has them.
+    """
+    while True:
+        if hasattr(obj, "_orig_mod"):
+            obj = obj._orig_mod
+        elif hasattr(obj, "peft_config") and hasattr(obj, "get_base_model"):
+            learned = [c for c in obj.peft_config.values() if getattr(c, "is_prompt_learning", 0)]
+            if learned:
+                raise TypeError(
+                    f"{role} is a peft model with learned prompt tokens "
+                    f"({type(learned[0]).__name__}), which stand before every text: use adapters "
+                    f"in the layers, such as LoRA, or merge_and_unload()"
+                )
+            obj = obj.get_base_model()
+        else:
+            return obj
+
+
+def half_of_an_encoder_decoder(model: Any) -> bool:
+    """Return whether only the decoder of a checkpoint that has an encoder was loaded.
+
+    transformers does that without a word for Whisper, BART and their kin. What it writes then is
+    not what the checkpoint would: the encoder's states are missing.
+    """
+    config = model.config
+    trained_as = getattr(config, "architectures", None) or [type(model).__name__]
+    family = getattr(type(config)(), "is_encoder_decoder", False)
+    return bool(family) and type(model).__name__ not in trained_as
+
+
+def execution_device(network: Any) -> torch.device:
+    """Return where a model takes its token ids.
+
+    Weights that accelerate keeps elsewhere are on the device "meta" until they are needed; its
+    hooks say where they are run.
+    """
+    device = torch.device(network.device)
+    if device.type != "meta":
+        return device
+    for module in (network.get_input_embeddings(), network):
+        place = getattr(getattr(module, "_hf_hook", None), "execution_device", None)
+        if place is not None:
+            return torch.device(place if not isinstance(place, int) else f"cuda:{place}")
+    return torch.device("cpu")
+
+
+def steady_positions(network: Any, context: int | None) -> int | None:
+    """Return up to which length a model rotates a position alike in every pass; None: any.
+
+    Some kinds of rotary position (longrope, dynamic NTK) change their frequencies once a pass
+    reaches past a length. Keys cached before were rotated with the old ones, so the text would
+    depend on how it was cut into passes. What counts is what the module does, not its name: the
+    rotation of position 1 is compared between passes that reach further and further.
+    """
+    if context is None:
+        return None
+    least = context
+    for module in network.modules():
+        frequencies = getattr(module, "original_inv_freq", None)
+        if frequencies is None or not hasattr(module, "rope_type") or frequencies.is_meta:
+            continue
+        for extra in _layer_types(module):
+            least = min(least, _steady(module, context, extra))
+    return None if least >= context else least
+
+
+def _layer_types(module: Any) -> list[tuple[str, ...]]:
+    kinds = module.rope_type if isinstance(module.rope_type, dict) else {}
+    return [(kind,) for kind in kinds] or [()]
+
+
+def _steady(module: Any, context: int, extra: tuple[str, ...]) -> int:
+    """Return the longest pass, at most ``context``, that rotates position 1 as the shortest."""
+
+    def rotation(length: int) -> torch.Tensor:
+        fresh = copy.deepcopy(module)  # dynamic ones remember the longest pass
+        x = torch.zeros(1, 2, 1, device=fresh.original_inv_freq.device)
+        cos, sin = fresh(x, torch.tensor([[1, length - 1]], device=x.device), *extra)
+        return torch.cat([cos[0, 0], sin[0, 0]])
+
+    with torch.inference_mode():
+        first = rotation(2)
+        low, high = 2, context
+        if torch.equal(rotation(high), first):
+            return context
+        while high - low > 1:  # low is steady, high is not
+            middle = (low + high) // 2
+            low, high = (middle, high) if torch.equal(rotation(middle), first) else (low, middle)
+    return low
 
 
 def _looks_ahead(config: Any) -> bool:

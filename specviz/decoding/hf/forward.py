@@ -54,7 +54,7 @@ def forward_arguments(
 
     Without ``masked`` the model makes its own causal mask, from the length of its cache.
     """
-    device, rows = target.model.device, 1 + len(draft)
+    device, rows = target.device, 1 + len(draft)
     arguments: dict[str, Any] = {
         "input_ids": torch.as_tensor(fed[done:], device=device)[None],  # (1, k + n - done)
         "use_cache": True,

@@ -1,4 +1,4 @@
-"""See for yourself that a model can be rolled back: once for each model, on a handful of tokens.
+"""Self-test, once per model: does its KV cache roll back correctly? On a handful of tokens.
 
 A config says what a model claims. Attention that looks ahead, a cache that was not really cut
 back, or a tree mask that is passed over would all be silently wrong, so a short draft is verified
@@ -8,7 +8,8 @@ and rolled back, and the logits are compared with passes that use neither cache 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -18,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from specviz.core.contract import Draft, IntArray
-from specviz.decoding.hf.cache import CacheKind, UnsupportedModelError, refusal
+from specviz.decoding.hf.cache import FULL, SLIDING, CacheKind, UnsupportedModelError, refusal
 
 if TYPE_CHECKING:
     from specviz.decoding.hf.target import HFTarget
@@ -29,6 +30,9 @@ below attention that looks ahead or a cache that was not rolled back (both 0.2 a
 
 STRICT = 0.01
 """For trees in float32 and better: positions that count nodes instead of depth make about 0.03."""
+
+NARROW = 3
+"""Tokens of a sliding window while it is tried: fewer than the trial's positions."""
 
 TEXT, A, B, A_CHILD, B_CHILD = (0, 1, 2), 3, 4, 5, 6
 """The trial's tokens; 7 places in the model's context are enough."""
@@ -63,7 +67,7 @@ def tried(target: HFTarget) -> CacheKind:
 
 
 def exit_tried(target: HFTarget, layer: int) -> None:
-    """See for yourself that a pass made in two halves is the pass; once for each exit.
+    """Test, once for each exit, that a pass made in two halves is the pass.
 
     Parameters
     ----------
@@ -82,6 +86,9 @@ def exit_tried(target: HFTarget, layer: int) -> None:
             why, failure = _trial(target, _exit_differences(layer), _strictness(target))
             if failure is not None:  # nothing is remembered: the next attempt may go better
                 raise failure
+            if not why:
+                with past_the_window(target):
+                    why, _ = _trial(target, _exit_differences(layer), _strictness(target))
         known[layer] = why
     target.begin()
     if known[layer]:
@@ -98,10 +105,52 @@ def _after_trials(target: HFTarget, kind: CacheKind) -> CacheKind:
         kind = replace(kind, name="unknown", can_crop=False, can_gather=False, trees=False, why=why)
         if failure is not None:  # nothing is remembered: the next attempt may go better
             raise UnsupportedModelError(refusal(kind)) from failure
+    if kind.windows.get(SLIDING) and not _window_used(target):
+        kind = replace(kind, name="full", windows={FULL: None})
     if kind.trees:
+        target.kind = kind
         why, _ = _trial(target, _tree_differences, _strictness(target))
+        if not why:
+            with past_the_window(target):
+                why, _ = _trial(target, _tree_differences, _strictness(target))
         kind = replace(kind, trees=not why, why=why)
     return kind
+
+
+@contextmanager
+def past_the_window(target: HFTarget) -> Iterator[None]:
+    """Narrow a sliding window, so that a trial of seven tokens runs past it; then put it back.
+
+    A window of thousands of tokens would need a pass that long. Whatever reads the window, from
+    the config or from a layer's own attribute, reads the narrow one meanwhile.
+    """
+    wide = target.kind.windows.get(SLIDING)
+    if not wide or wide <= 1:
+        yield
+        return
+    narrow, kind = min(NARROW, wide - 1), target.kind
+    config = target.model.config.get_text_config(decoder=True)
+    holders = [config, target.model.config, *target.model.modules()]
+    held = [one for one in holders if getattr(one, "sliding_window", None) == wide]
+    try:
+        for one in held:
+            one.sliding_window = narrow
+        target.kind = replace(kind, windows={**kind.windows, SLIDING: narrow})
+        yield
+    finally:
+        target.kind = kind
+        for one in held:
+            one.sliding_window = wide
+
+
+def _window_used(target: HFTarget) -> bool:
+    """Whether the layers look at the window that the config states: some read past it."""
+    usable = min(target.known_ids, target.vocab_size)
+    ids = np.arange(1, 8) * usable // 9  # (7,) spread over the vocabulary
+    before = plain_logits(target, ids)[-1]
+    with past_the_window(target):
+        after = plain_logits(target, ids)[-1]
+    return difference(after, before) > 1e-6
 
 
 def _strictness(target: HFTarget) -> float:
@@ -183,7 +232,7 @@ def plain_logits(target: HFTarget, ids: IntArray) -> NDArray[Any]:
     """Return logits ``(len(ids), vocab)`` of an ordinary pass."""
     takes_cache = "use_cache" in inspect.signature(target.model.forward).parameters
     output = target.model(
-        input_ids=torch.as_tensor(ids, device=target.model.device)[None],
+        input_ids=torch.as_tensor(ids, device=target.device)[None],
         **({"use_cache": False} if takes_cache else {}),
     )
     return target.fitted(output.logits[0])

@@ -32,7 +32,7 @@ from specviz.decoding.hf.growing_cache import new_cache
 from specviz.decoding.hf.masks import additive, visibility
 from specviz.decoding.hf.selftest import exit_tried, tried
 from specviz.decoding.hf.split_forward import HalfDone, check_exit
-from specviz.models.model import as_model
+from specviz.models.model import as_model, execution_device
 
 if TYPE_CHECKING:
     from specviz.models.model import Model
@@ -96,6 +96,7 @@ class HFTarget:
         refuse(self.kind)
         if self.model.training:
             raise ValueError("the model is in training mode; call its eval() method first")
+        self.device = execution_device(self.model)
         self.takes = frozenset(inspect.signature(self.model.forward).parameters)
         self.cache_argument = cache_argument(self.model)
         embeddings = getattr(self.model.get_input_embeddings(), "weight", None)
@@ -322,7 +323,7 @@ class HFTarget:
 
     def tree_masks(self, pending: int, draft: Draft) -> torch.Tensor | dict[str, torch.Tensor]:
         """Return what is added to the attention scores, one mask for each kind of layer."""
-        dtype, device = self.model.dtype, self.model.device
+        dtype, device = self.model.dtype, self.device
         masks = {}
         for kind, window in self.kind.windows.items():
             visible = visibility(self.length, pending, draft, window)

@@ -122,7 +122,7 @@ class LogitStore:
         arguments: dict[str, Any] = {"use_cache": False}
         if "logits_to_keep" in session.takes:
             arguments["logits_to_keep"] = 1
-        fed = torch.from_numpy(ids).to(session.model.device)
+        fed = torch.from_numpy(ids).to(session.device)
         return session.fitted(session.model(input_ids=fed, **arguments).logits[:, -1])
 
     def _keep(self, found: dict[Continuation, NDArray[Any]]) -> None:

@@ -159,7 +159,7 @@ class RaggedModel:
     @torch.inference_mode()
     def run(self, passes: Sequence[Pass]) -> list[NDArray[Any]]:
         """Return for each pass its logits ``(1 + n, vocab)``, as :meth:`.HFTarget.verify` does."""
-        session, device = self.session, self.session.model.device
+        session, device = self.session, self.session.device
         wide = max(len(one.fed) for one in passes)
         start = np.array([one.start for one in passes])[:, None]  # (batch, 1)
         ids = np.full((len(passes), wide), session.stand_in)
@@ -204,7 +204,7 @@ class RaggedModel:
 
     def _masks(self, passes: Sequence[Pass], columns: IntArray, end: int) -> Any:
         """Return what is added to the attention scores, one mask for each kind of layer."""
-        dtype, device = self.session.model.dtype, self.session.model.device
+        dtype, device = self.session.model.dtype, self.session.device
         masks = {}
         for kind, window in self.session.kind.windows.items():
             apart = columns[..., None] - np.arange(end)  # (batch, fed, end)

@@ -79,7 +79,7 @@ class Levels:
     def on_cores(self) -> bool:
         """Whether that network runs on the processor's cores."""
         session = self._store.session
-        return isinstance(session, HFTarget) and session.model.device.type == "cpu"
+        return isinstance(session, HFTarget) and session.device.type == "cpu"
 
     def root(self) -> Level:
         """Return the level of the prompt alone."""
@@ -132,7 +132,7 @@ class Levels:
         """Feed ``(k, tokens)`` ids on top of a cache with a row for each context."""
         cache = new_cache() if cache is None else cache
         ids = np.where(ids >= session.known_ids, session.stand_in, ids)
-        device = session.model.device
+        device = session.device
         arguments: dict[str, Any] = {
             "input_ids": torch.from_numpy(ids).to(device),
             "use_cache": True,

@@ -208,9 +208,11 @@ def _logits_along(pair: Any, ids: IntArray) -> FloatArray:
     if not hasattr(model, "session"):
         import torch
 
+        from specviz.models.model import execution_device
+
         network = model.model
         # the ids between what the tokenizer knows and the padded embedding are the model's too
-        fed = torch.as_tensor(ids[None], device=network.device)
+        fed = torch.as_tensor(ids[None], device=execution_device(network))
         with torch.inference_mode():
             logits = network(input_ids=fed, use_cache=False).logits[0]
         out: FloatArray = logits[:, : pair.vocab_size].double().cpu().numpy()
