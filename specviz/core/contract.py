@@ -1,15 +1,19 @@
 """What the parts of speculative decoding promise each other.
 
-The names are those of Leviathan et al. (2023): the *target* has the distribution ``p``, the
-*draft* the distribution ``q``. One sequence at a time: every array below belongs to one
-continuation.
+The letters are those of Leviathan et al. (2023): p is the **target**, q the **draft**. A target
+opens as a :class:`Target` with a cache; a :class:`Drafter` is a recipe that starts a
+:class:`DraftSession` per text. Every array below belongs to one text.
 
 The one promise
 ---------------
-``q`` is the distribution that was *used* to draw a proposal, given its earlier siblings, after
-every sampling setting; never one reconstructed afterwards. A deterministic choice has a one-hot
-distribution. Whether a node exists may depend on its ancestors and earlier siblings, never on its
-own token (only one-hot nodes may be pruned or re-ranked).
+``q`` is the distribution that a proposal was really *drawn* from, given its earlier siblings and
+after every sampling setting; it is never reconstructed afterwards. A deterministic choice has a
+one-hot q.
+
+Why may a sampled node not be dropped? A node that exists only if its own token looks good was not
+drawn from q but from q restricted to good tokens, and p/q acceptance is then biased. So whether a
+node exists may depend on its ancestors and earlier siblings, never on its own token; only one-hot
+nodes may be pruned or re-ranked.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from specviz.core import checks
 
 if TYPE_CHECKING:
     from specviz.core.draws import Draws
@@ -70,32 +76,13 @@ class Sampling:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
-        def number(name: str) -> float:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-                raise TypeError(f"{name} must be a number, got {value!r}")
-            return float(value)
-
-        if not 0.0 <= number("temperature") < np.inf:
-            raise ValueError(
-                f"temperature must be 0 (greedy) or a finite positive number, "
-                f"got {self.temperature!r}"
-            )
-        if not 0 <= number("top_k") < np.inf or self.top_k != int(self.top_k):
-            raise ValueError(
-                f"top_k must be a whole number >= 1, or 0 to keep all tokens, got {self.top_k!r}"
-            )
-        if not 0.0 < number("top_p") <= 1.0:
-            raise ValueError(
-                f"top_p must be above 0 and at most 1 (1 keeps all tokens), got {self.top_p!r}"
-            )
-        if not 0.0 <= number("min_p") <= 1.0:
-            raise ValueError(f"min_p must be between 0 and 1, got {self.min_p!r}")
-        if not 0.0 < number("repetition_penalty") < np.inf:
-            raise ValueError(
-                f"repetition_penalty must be a finite number above 0 (1 changes nothing), "
-                f"got {self.repetition_penalty!r}"
-            )
+        checks.number("temperature", self.temperature, at_least=0, hint="0 is greedy")
+        checks.whole("top_k", self.top_k, 0, hint="0 keeps all tokens")
+        checks.number("top_p", self.top_p, above=0, at_most=1, hint="1 keeps all tokens")
+        checks.number("min_p", self.min_p, at_least=0, at_most=1, hint="0 keeps all tokens")
+        checks.number(
+            "repetition_penalty", self.repetition_penalty, above=0, hint="1 changes nothing"
+        )
 
     @property
     def greedy(self) -> bool:
@@ -114,10 +101,20 @@ class Draft:
     parent : IntArray
         ``(n,)`` index of each node's parent, -1 for the root; a chain has ``parent[i] = i - 1``.
     q : FloatArray
-        ``(m, vocab)`` the distributions that are not one-hot, float64, each summing to 1.
+        ``(m, vocab)`` float64, the rows of q that are not one-hot, each summing to 1.
     q_row : IntArray
-        ``(n,)`` row of ``q`` for node i, or -1: node i was a deterministic choice (one-hot
-        distribution).
+        ``(n,)`` the row of ``q`` that node i was drawn from, or -1: a deterministic choice.
+
+    Raises
+    ------
+    DraftContractError
+        If a node stands before its parent.
+
+    Examples
+    --------
+    >>> draft = Draft.chain([2, 0], np.array([[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]]), vocab_size=3)
+    >>> len(draft), draft.is_chain, draft.distribution(0, 3).tolist()
+    (2, True, [0.1, 0.2, 0.7])
     """
 
     tokens: IntArray
@@ -148,9 +145,9 @@ class Draft:
         """Return one token after another; ``q`` is ``(n, vocab)``, or None for one-hot choices."""
         n = len(tokens)
         rows = np.full(n, -1) if q is None else np.arange(n)
-        distributions = np.zeros((0, vocab_size)) if q is None else q
+        used = np.zeros((0, vocab_size)) if q is None else q
         ids = np.asarray(tokens, dtype=np.int64)
-        return cls(ids, np.arange(n, dtype=np.int64) - 1, distributions, rows.astype(np.int64))
+        return cls(ids, np.arange(n, dtype=np.int64) - 1, used, rows.astype(np.int64))
 
     @property
     def is_chain(self) -> bool:
@@ -162,10 +159,7 @@ class Draft:
         return self._children.get(node, [])
 
     def distribution(self, node: int, vocab_size: int) -> FloatArray:
-        """Return q for ``node``: ``(vocab,)`` the distribution it was drawn from.
-
-        One-hot if chosen.
-        """
+        """Return ``(vocab,)``: the q that a node was drawn from; one-hot if it was chosen."""
         if self.q_row[node] >= 0:
             row: FloatArray = self.q[self.q_row[node]]
             return row
@@ -256,17 +250,17 @@ class ModelPair(Protocol):
 
     @property
     def target(self) -> Any:
-        """The large model, with distribution p."""
+        """The large model, whose distribution is p."""
         ...
 
     @property
     def draft(self) -> Any:
-        """The small model, with distribution q; None if there is none."""
+        """The small model, whose distribution is q; None if there is none."""
         ...
 
     @property
     def vocab_size(self) -> int:
-        """Width of the target's distribution p."""
+        """How many tokens the target has: the width of p."""
         ...
 
 

@@ -14,10 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from specviz.core import philox
+from specviz.core import checks, philox
 from specviz.core.contract import FloatArray
-
-SEED_LIMIT = 2**32
 
 
 class Purpose(IntEnum):
@@ -58,10 +56,7 @@ class Choosing:
 
 @dataclass(frozen=True)
 class Racing:
-    """An exponential race: token ``i`` arrives at ``E_i / distribution[i]``.
-
-    The first to arrive wins.
-    """
+    """An exponential race: token i arrives at ``E_i / p_i``, and the first to arrive wins."""
 
     position: int
     node: int
@@ -101,21 +96,6 @@ class Draws(Protocol):
         ...
 
 
-def checked_seed(seed: Any, name: str = "seed") -> int:
-    """Return the seed as an int, or say what would be one.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not a whole number in ``[0, 2**32)``.
-    """
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-        raise TypeError(f"{name} must be a whole number from 0 to 2**32 - 1, got {seed!r}")
-    if not 0 <= seed < SEED_LIMIT:
-        raise ValueError(f"{name} must be a whole number from 0 to 2**32 - 1, got {seed}")
-    return int(seed)
-
-
 def invert(cdf: FloatArray, u: float) -> int:
     """Return the first token whose cumulative mass exceeds ``u`` times the whole.
 
@@ -136,10 +116,7 @@ def exponentials(
 
 
 def arrivals(noise: FloatArray, distribution: Any) -> FloatArray:
-    """Return the arrival times ``E_i / distribution[i]``.
-
-    A token of probability 0 never arrives.
-    """
+    """Return the arrival times ``E_i / p_i``; a token of probability 0 never arrives."""
     times = np.full(len(noise), np.inf)
     np.divide(noise, distribution, out=times, where=np.asarray(distribution) > 0)
     return times
@@ -163,8 +140,8 @@ class Sampler:
     """
 
     def __init__(self, seed: int, sequence: int = 0) -> None:
-        self.seed = checked_seed(seed)
-        self.sequence = checked_seed(sequence, "sequence")
+        self.seed = checks.seed(seed)
+        self.sequence = checks.seed(sequence, "sequence")
         self.round = 0
         self.log: list[Event] = []
 

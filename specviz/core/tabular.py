@@ -1,6 +1,6 @@
 """A small target and draft given as tables: for lessons, tests and exact enumeration.
 
-A table of order k says which distribution follows every combination of the last k tokens, so every
+A table of order k gives the distribution after every combination of the last k tokens, so every
 quantity of speculative decoding can be computed by hand.
 """
 
@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from specviz.core import checks
+from specviz.core.checks import shown
 from specviz.core.contract import ROOT, Draft, FloatArray, IntArray
 
 
@@ -21,8 +23,8 @@ class TabularModel:
     Parameters
     ----------
     table : array-like
-        ``(V,) * order + (V,)``: the distribution of the next token after each context of ``order``
-        tokens. Each distribution must sum to 1. Contexts shorter than ``order`` are filled up with
+        ``(V,) * order + (V,)``: the probabilities of the next token after each context of
+        ``order`` tokens, which must sum to 1. Contexts shorter than ``order`` are filled up with
         token 0.
     name : str
         What it is called in a trace.
@@ -34,7 +36,8 @@ class TabularModel:
     Raises
     ------
     ValueError
-        If the table's shape is not square, or a distribution is negative, NaN or does not sum to 1.
+        If the table's shape is not square, or the probabilities after a context are negative, NaN
+        or do not sum to 1.
 
     Examples
     --------
@@ -59,23 +62,14 @@ class TabularModel:
             self.table: FloatArray = np.array(table, dtype=np.float64)
         except (TypeError, ValueError):
             raise TypeError(
-                f"table must hold numbers, the distribution after each context, got {table!r:.60}"
+                f"table must hold probabilities, those after each context, got {shown(table)}"
             ) from None
         shape = self.table.shape
         if self.table.ndim == 0 or len(set(shape)) != 1 or shape[0] < 2:
             raise ValueError(
                 f"table must have shape (V,) * order + (V,) with V >= 2 tokens, got {shape}"
             )
-        if np.isnan(self.table).any():
-            at = tuple(int(i) for i in np.argwhere(np.isnan(self.table))[0])
-            raise ValueError(
-                f"every distribution in table must be non-negative and sum to 1; that of {name!r} "
-                f"is NaN at "
-                f"{list(at)}"
-            )
-        sums = self.table.sum(axis=-1)
-        if not (np.all(self.table >= 0) and np.all(np.abs(sums - 1) < 1e-9)):
-            raise ValueError("every distribution in table must be non-negative and sum to 1")
+        checks.distributions(f"table {name!r}", self.table.reshape(-1, shape[0]), tolerance=1e-9)
         self.name = name
         self.eos_ids = frozenset(int(i) for i in eos_ids)
         self.context_length = context_length
@@ -102,9 +96,7 @@ class TabularModel:
         concentration: float = 1.0,
         **options: Any,
     ) -> TabularModel:
-        """Return a table whose distributions are Dirichlet draws (smaller concentration.
-
-        More peaked).
+        """Return a table of Dirichlet draws; the smaller ``concentration``, the more peaked.
 
         Examples
         --------
@@ -128,10 +120,7 @@ class TabularModel:
 
 
 class TabularSession:
-    """A table with a cache: the same protocol as a Hugging Face target.
-
-    Logits being log distributions.
-    """
+    """A table with a cache: a :class:`~specviz.core.contract.Target` whose logits are log p."""
 
     def __init__(self, model: TabularModel, vocab_size: int) -> None:
         self.model = model
@@ -152,10 +141,7 @@ class TabularSession:
         self._cache, self._draft = [], None
 
     def verify(self, pending: IntArray, draft: Draft) -> FloatArray:
-        """Return log distributions ``(1 + n.
-
-        Vocab)`` after the pending tokens and after every node.
-        """
+        """Return ``(1 + n, vocab)``: log p after the pending tokens and after every node."""
         self.passes += 1
         text = self._cache + [int(t) for t in pending]
         self._pending = len(text)
@@ -218,12 +204,7 @@ class TabularPair:
         """
         if messages is not None or prompt is None or isinstance(prompt, (str, bytes)):
             raise TypeError("prompt must be a list of token ids: a table has no tokenizer")
-        ids = np.asarray(prompt)
-        if ids.ndim != 1 or len(ids) == 0 or ids.dtype.kind not in "iu":
-            raise ValueError(f"prompt must be a non-empty list of token ids, got {prompt!r}")
-        if ids.min() < 0 or ids.max() >= self.vocab_size:
-            raise ValueError(f"prompt has ids outside 0..{self.vocab_size - 1}: {prompt!r}")
-        return ids.astype(np.int64)
+        return checks.token_ids("prompt", prompt, self.vocab_size, least=1)
 
     def _word(self, token: int) -> str:
         if self.words is not None:

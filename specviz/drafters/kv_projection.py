@@ -18,8 +18,9 @@ import numpy as np
 import torch
 from tqdm.auto import trange
 
+from specviz.core import checks
 from specviz.core.contract import Context, Draft, DrafterTraits, IntArray, ModelPair, Target
-from specviz.core.draws import Draws, checked_seed, invert
+from specviz.core.draws import Draws, invert
 from specviz.decoding.hf.cache import cache_argument, read_rows
 from specviz.decoding.hf.target import HFTarget
 from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, DraftModelSession
@@ -200,7 +201,7 @@ def fit_projection(
         projection.save("kv.safetensors")
         sv.generate(pair, "Once", drafter=sv.KVProjection(projection=projection))
     """
-    checked_seed(seed)
+    checks.seed(seed)
     draft = model if model is not None else pair.draft
     if draft is None:
         raise ValueError("the pair has no draft model to project from: give it draft=…")

@@ -11,7 +11,7 @@ import numpy as np
 import traitlets
 from markupsafe import Markup
 
-from specviz.core.draws import checked_seed
+from specviz.core import checks
 from specviz.figures.atomic_writing import PAGES, checked_target
 from specviz.figures.escaping import visible
 from specviz.figures.page import write_whole
@@ -271,7 +271,7 @@ def editor_values(
         "options": options,
         "way": checked_name("way", way, WAYS),
         "fault": "" if fault is None else checked_name("fault", fault, FAULTS),
-        "seed": checked_seed(seed),
+        "seed": checks.seed(seed),
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from specviz.core.draws import checked_seed
+from specviz.core import checks
 from specviz.figures.atomic_writing import PAGES, checked_target
 from specviz.figures.page import write_whole
 from specviz.player.editor import (
@@ -105,7 +105,7 @@ def watch(
     >>> live.close()
     """
     options = checked_options(theme=theme, height=height, title=title)
-    checked_seed(seed)
+    checks.seed(seed)
     gamma = length if gamma is None else gamma
     for name, value in (("length", length), ("gamma", gamma), ("limit", limit)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -212,7 +212,7 @@ def watch_html(
         "here": True, "p": distribution, "q": other, "distribution": distribution,
         "cells": words, "alpha": alpha,
         "limit": limit, "looks": looks_up_to(limit), "rates": list(RATES), "rate": 500,
-        "seed": checked_seed(seed), "from": "next tokens, drawn in this page",
+        "seed": checks.seed(seed), "from": "next tokens, drawn in this page",
         "sampler": "" if fault is None else checked_name("fault", fault, FAULTS),
     }  # fmt: skip
     twin = Markup(

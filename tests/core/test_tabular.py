@@ -44,9 +44,7 @@ def test_a_table_that_is_not_square_is_refused(table: Any) -> None:
 
 @pytest.mark.parametrize("distribution", [[0.5, 0.6], [1.5, -0.5], [np.nan, 1.0], [0.0, 0.0]])
 def test_a_distribution_that_is_none_is_refused(distribution: list[float]) -> None:
-    with pytest.raises(
-        ValueError, match="every distribution in table must be non-negative and sum to 1"
-    ):
+    with pytest.raises(ValueError, match="probabilities of table"):
         TabularModel(distribution)
 
 
@@ -128,7 +126,7 @@ def test_a_prompt_of_text_is_refused(prompt: Any) -> None:
 
 @pytest.mark.parametrize("prompt", [[], [[1]], [1.5], [4], [-1]])
 def test_a_prompt_of_wrong_ids_is_refused(prompt: Any) -> None:
-    with pytest.raises(ValueError, match=r"prompt (must be a non-empty list|has ids outside)"):
+    with pytest.raises((TypeError, ValueError), match=r"prompt (must be one list|has id)"):
         TabularPair(MODEL).encode(prompt)
 
 

@@ -190,9 +190,9 @@ def test_nan_distributions_are_refused() -> None:
             with pytest.raises(ValueError, match=f"after 1 tokens.*the {role}'s logits .* is NaN"):
                 sv.audit(draws, PROMPT, target=TabularPair(*models), n=300, length=3,
                          method=method)  # fmt: skip
-    with pytest.raises(ValueError, match=r"that of 'mine' is NaN at \[0\]"):
+    with pytest.raises(ValueError, match=r"table 'mine' must be finite .*, got nan at token 0"):
         TabularModel([np.nan, 1.0], name="mine")
-    with pytest.raises(TypeError, match="table must hold numbers"):
+    with pytest.raises(TypeError, match="table must hold probabilities"):
         TabularModel("x")
 
 
@@ -221,7 +221,7 @@ ARGUMENTS: list[tuple[Any, dict[str, Any], str]] = [
     (draws, {"prompt": PROMPT, "target": PAIR, "temperature": -1}, "temperature must be"),
     (draws, {"prompt": PROMPT, "target": PAIR, "gamma": 2}, "are for our own loop"),
     (draws, {"prompt": PROMPT, "prompts": [PROMPT], "target": PAIR}, "not both"),
-    (draws, {"prompt": [9], "target": PAIR}, "prompt has ids outside"),
+    (draws, {"prompt": [9], "target": PAIR}, "prompt has id .*, outside"),
     (draws, {"prompt": PROMPT, "target": PAIR, "seed": -1}, "seed must be"),
     (draws, {"prompt": PROMPT, "method": "two_sample"}, "needs reference="),
     (PAIR, {"prompt": PROMPT, "reference": draws}, "reference= cannot be combined with a Pair"),

@@ -175,7 +175,7 @@ def test_the_page_asks_by_messages(made: Any) -> None:
         ({"rule": "greedy"}, "verify='greedy' needs temperature=0"),
         ({"rule": "block", "drafter": "tree"}, "verify='block' judges chains only"),
         ({"rule": "coupled", "drafter": "prompt lookup"}, "verify='coupled'"),
-        ({"prompt": "2 99"}, "prompt has ids outside"),
+        ({"prompt": "2 99"}, "prompt has id 99, outside"),
         ({"prompt": "Once upon"}, "prompt must be token ids such as '2 5 7', got Once upon"),
         ({"prompt": ""}, "prompt must be token ids"),
     ],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from specviz.core import checks
 from specviz.core.contract import FloatArray, IntArray
 from specviz.core.trace.columns import NODES, ROUNDS
 
@@ -192,8 +193,7 @@ class Rounds(Sequence[Round]):
     def __getitem__(self, index: int | slice) -> Round | list[Round]:
         if isinstance(index, slice):
             return [build_round(self._trace, i) for i in range(*index.indices(len(self)))]
-        if isinstance(index, bool) or not isinstance(index, (int, np.integer)):
-            raise TypeError(f"round must be a whole number, got {index!r}")
+        index = checks.whole("round", index)
         if not -len(self) <= index < len(self):
             raise IndexError(f"round must be within 0..{len(self) - 1}, got {index}")
         return build_round(self._trace, index % len(self))

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from specviz.core.checks import SEED_LIMIT
 from specviz.core.contract import Drafter, DraftSession, IntArray, Sampling, Target
-from specviz.core.draws import SEED_LIMIT, Draws, Sampler
+from specviz.core.draws import Draws, Sampler
 from specviz.core.rules import Rule, check_fits
 from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.cache import UnsupportedModelError

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from specviz.core import checks
-from specviz.core.draws import checked_seed
 from specviz.lossless.audit.recorded_texts import SETTINGS, sampling_of
 from specviz.lossless.audit.sources import (
     Asked,
@@ -158,7 +157,7 @@ def audit(
     if end_ids is not None:
         end_ids = frozenset(checks.token_ids("end_ids", end_ids).tolist())
     asked = Asked(
-        Settings(alpha, margin, 0.2 if effect is None else effect, checked_seed(seed)),
+        Settings(alpha, margin, 0.2 if effect is None else effect, checks.seed(seed)),
         given, n, effect, length, method, seed, path, per_call, progress, draft,
     )  # fmt: skip
     if prompts is not None and prompt is not None:

@@ -15,7 +15,6 @@ from tqdm.auto import tqdm
 
 from specviz.core import checks
 from specviz.core.contract import FloatArray, IntArray
-from specviz.core.draws import checked_seed
 from specviz.core.tabular import TabularModel
 from specviz.lossless.audit.gathering import why_failed
 from specviz.lossless.report.battery_report import BatteryReport
@@ -99,7 +98,7 @@ def audit_verifier(
     gamma = checks.whole("gamma", gamma, 1, LARGEST_GAMMA)
     vocab_size = checks.whole("vocab_size", vocab_size, 2, LARGEST_VOCAB)
     checks.number("alpha", alpha, above=0, below=1)
-    seed = checked_seed(seed)
+    seed = checks.seed(seed)
     target = TabularModel.random(vocab_size, order=1, seed=seed, concentration=0.6)
     draft = TabularModel.random(vocab_size, order=1, seed=seed + 1, concentration=0.6)
     generator = np.random.default_rng([seed, 2])
