@@ -86,7 +86,7 @@ def exit_tried(target: HFTarget, layer: int) -> None:
             why, failure = _trial(target, _exit_differences(layer), _strictness(target))
             if failure is not None:  # nothing is remembered: the next attempt may go better
                 raise failure
-            if not why:
+            if not why and target.kind.windows.get(SLIDING):
                 with past_the_window(target):
                     why, _ = _trial(target, _exit_differences(layer), _strictness(target))
         known[layer] = why
@@ -110,7 +110,7 @@ def _after_trials(target: HFTarget, kind: CacheKind) -> CacheKind:
     if kind.trees:
         target.kind = kind
         why, _ = _trial(target, _tree_differences, _strictness(target))
-        if not why:
+        if not why and kind.windows.get(SLIDING):
             with past_the_window(target):
                 why, _ = _trial(target, _tree_differences, _strictness(target))
         kind = replace(kind, trees=not why, why=why)
