@@ -12,6 +12,7 @@ from specviz.core.contract import Drafter, Sampling
 from specviz.core.rules import Rule, check_fits, get_rule
 from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, checked_gamma
 from specviz.drafters.target_only import TargetOnly
+from specviz.models.text import special_ids
 
 DEFAULT_GAMMA = 4
 _WARNED: set[str] = set()
@@ -55,6 +56,68 @@ def checked_stop(stop: Any) -> tuple[str, ...]:
     if any(not s for s in strings):
         raise ValueError("stop must not hold an empty string: every text contains it")
     return tuple(strings)
+
+
+def special_stops(pair: Any, strings: tuple[str, ...]) -> tuple[frozenset[int], tuple[str, ...]]:
+    """Return the ids that end a text, and the strings that are left to look for.
+
+    A decoded text has no special tokens, so the name of one would never be found in it: the token
+    itself ends the text.
+
+    Raises
+    ------
+    ValueError
+        If a string has a special token's name within other text.
+    """
+    ids: set[int] = set(pair.stop_ids)
+    if pair.tokenizer is None:
+        return frozenset(ids), strings
+    special = sorted(special_ids(pair.tokenizer))
+    names = dict(zip(pair.tokenizer.convert_ids_to_tokens(special), special, strict=True))
+    left = []
+    for string in strings:
+        if string in names:
+            ids.add(names[string])
+            continue
+        inside = next((name for name in names if name and name in string), None)
+        if inside is not None:
+            raise ValueError(
+                f"stop has {string!r}, and {inside!r} in it is a special token, which is never "
+                f"part of the text: give it alone, stop={inside!r}, to end at that token"
+            )
+        left.append(string)
+    return frozenset(ids), tuple(left)
+
+
+UNAPPLIED = (
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "bad_words_ids",
+    "no_repeat_ngram_size",
+    "sequence_bias",
+    "min_new_tokens",
+)
+
+
+class GenerationConfigWarning(UserWarning):
+    """A checkpoint asks for something that shapes its text and is not applied here."""
+
+
+def warn_of_generation_config(pair: Any) -> None:
+    """Say once for each model what its generation_config asks for and this package does not do."""
+    config = getattr(pair.target.model, "generation_config", None)
+    asked = [name for name in UNAPPLIED if getattr(config, name, None)]
+    key = f"generation_config of {pair.target.name}"
+    if asked and key not in _WARNED:
+        _WARNED.add(key)
+        warnings.warn(
+            f"the generation_config of {pair.target.name!r} sets {', '.join(asked)}, which is not "
+            f"applied: p is the model's own distribution, for target and draft alike",
+            GenerationConfigWarning,
+            stacklevel=4,
+        )
 
 
 def choose_rule(verify: Any, sampling: Sampling, *, plain: bool) -> Rule:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -15,6 +15,8 @@ from specviz.api.arguments import (
     choose_drafter,
     choose_rule,
     is_plain,
+    special_stops,
+    warn_of_generation_config,
 )
 from specviz.api.provenance import provenance
 from specviz.core.contract import Drafter, Sampling
@@ -106,7 +108,7 @@ class Stream(Iterator[Round]):
         if trace.finish_reason is None:
             trace.meta["finish_reason"] = reason
         trace.prompt_pieces = self._pair.pieces(trace.prompt)
-        trace.pieces = self._pair.pieces(trace.tokens)
+        trace.pieces = self._pair.pieces(trace.tokens, after=trace.prompt)
 
 
 def stream(
@@ -114,6 +116,8 @@ def stream(
     prompt: Any = None,
     *,
     messages: Sequence[dict[str, str]] | None = None,
+    continue_final_message: bool | None = None,
+    chat_template_kwargs: Mapping[str, Any] | None = None,
     gamma: Any = None,
     drafter: Drafter | None = None,
     verify: str | Rule | None = None,
@@ -149,7 +153,12 @@ def stream(
     longest = checked_count("max_new_tokens", max_new_tokens, at_least=0)
     kept = checked_count("k", k, at_least=1)
     strings = checked_stop(stop)
-    ids = pair.encode(prompt, messages=messages)
+    stop_ids, strings = special_stops(pair, strings)
+    warn_of_generation_config(pair)
+    ids = pair.encode(
+        prompt, messages=messages, continue_final_message=continue_final_message,
+        chat_template_kwargs=chat_template_kwargs,
+    )  # fmt: skip
     context = pair.target.context_length
     if context is not None and len(ids) >= context:
         raise ValueError(
@@ -163,10 +172,10 @@ def stream(
     target = open_session(pair.target, pair.vocab_size)
     target.begin()
     session = drafter.start(pair, target, ids)
-    stopping = Stopping(len(ids), longest, context, pair.stop_ids, strings, pair.decode)
+    stopping = Stopping(len(ids), longest, context, stop_ids, strings, pair.decode)
     meta = provenance(
         pair, session, rule, sampling, drafter.traits, seed=draws.seed, sequence=draws.sequence,
-        max_new_tokens=longest, stop=list(strings),
+        max_new_tokens=longest, stop=list(strings), stop_ids=sorted(stop_ids),
     )  # fmt: skip
     trace = Trace(meta, ids, kept, pair.vocab_size if full_distributions else 0)
     happening = rounds(
@@ -186,6 +195,8 @@ def generate(
     prompt: Any = None,
     *,
     messages: Sequence[dict[str, str]] | None = None,
+    continue_final_message: bool | None = None,
+    chat_template_kwargs: Mapping[str, Any] | None = None,
     gamma: Any = None,
     drafter: Drafter | None = None,
     verify: str | Rule | None = None,
@@ -212,6 +223,11 @@ def generate(
         The text to continue, or its token ids.
     messages : list of dict, optional
         A chat instead of a prompt, for tokenizers with a chat template.
+    continue_final_message : bool, optional
+        Continue the chat's last message instead of answering it; by default if it is the
+        assistant's.
+    chat_template_kwargs : mapping, optional
+        More arguments of the chat template, such as ``tools`` or ``enable_thinking``.
     gamma : int or AdaptiveGamma, optional
         Tokens the draft proposes per round; 0 is target-only decoding with the same trace type.
         4 by default. It belongs to the drafter: give it there or here, not twice.
@@ -226,7 +242,8 @@ def generate(
     max_new_tokens : int
         How many tokens to emit at most; the target's context is never passed either.
     stop : str or sequence of str
-        Strings that end the text; the token that completes one is the last.
+        Strings that end the text; the token that completes one is the last. A special token's
+        name, such as ``"<|im_end|>"``, ends it at that token.
     seed, sequence : int
         Key of every draw. Other sequences of the same seed are independent.
     k : int
@@ -256,7 +273,8 @@ def generate(
     5
     """
     running = stream(
-        pair, prompt, messages=messages, gamma=gamma, drafter=drafter, verify=verify,
+        pair, prompt, messages=messages, continue_final_message=continue_final_message,
+        chat_template_kwargs=chat_template_kwargs, gamma=gamma, drafter=drafter, verify=verify,
         temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
         repetition_penalty=repetition_penalty, max_new_tokens=max_new_tokens, stop=stop,
         seed=seed, sequence=sequence, k=k, full_distributions=full_distributions,

@@ -27,11 +27,11 @@ def provenance(
         "lossless": rule.lossless and traits.lossless,
         "drafter": session.settings(),
         "sampling": {name: _plain(value) for name, value in asdict(sampling).items()},
-        **settings,
         "target": describe(pair.target),
         "draft": None if pair.draft is None else describe(pair.draft),
         "vocab_size": pair.vocab_size,
         "stop_ids": sorted(pair.stop_ids),
+        **settings,
         "versions": {
             "specviz": __version__,
             "python": platform.python_version(),

@@ -194,7 +194,7 @@ class TabularPair:
         """Tokens that end a text."""
         return self.target.eos_ids
 
-    def encode(self, prompt: Any = None, messages: Any = None) -> IntArray:
+    def encode(self, prompt: Any = None, messages: Any = None, **chat: Any) -> IntArray:
         """Return token ids ``(n,)`` as given; a table has no tokenizer.
 
         Raises
@@ -211,11 +211,11 @@ class TabularPair:
             return self.words[token]
         return "abcdefghijklmnopqrstuvwxyz"[token] if self.vocab_size <= 26 else f"⟨{token}⟩"
 
-    def decode(self, ids: Iterable[int]) -> str:
+    def decode(self, ids: Iterable[int], after: Iterable[int] = ()) -> str:
         """Return the words of ``ids``, one after another."""
         return "".join(self._word(int(i)) for i in ids)
 
-    def pieces(self, ids: Iterable[int]) -> list[str]:
+    def pieces(self, ids: Iterable[int], after: Iterable[int] = ()) -> list[str]:
         """Return the text of each token; joined they are ``decode(ids)``."""
         return [self._word(int(i)) for i in ids]
 

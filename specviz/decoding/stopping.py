@@ -25,7 +25,7 @@ class Stopping:
     strings : sequence of str
         Strings that end the text; the token that completes one is the last.
     decode : callable, optional
-        Ids to text; needed for strings.
+        (ids, what stands before them) → text; needed for strings.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Stopping:
         context_length: int | None,
         ids: frozenset[int] = frozenset(),
         strings: Sequence[str] = (),
-        decode: Callable[[IntArray], str] | None = None,
+        decode: Callable[[IntArray, IntArray], str] | None = None,
     ) -> None:
         self.prompt_length = prompt_length
         self.longest = prompt_length + max_new_tokens
@@ -80,7 +80,8 @@ class Stopping:
         # A token is at least a byte, so this tail holds any stop string that the last token ends,
         # with some tokens before it so that no character is split at its start.
         reach = 4 * max(len(s) for s in self.strings) + 8
-        generated = np.concatenate([text[self.prompt_length :], new])
-        tail = self._decode(generated[-reach:])
-        before = self._decode(generated[-reach:-1])
+        whole = np.concatenate([text, new])
+        start = max(self.prompt_length, len(whole) - reach)  # only what follows the prompt counts
+        tail = self._decode(whole[start:], whole[:start])
+        before = self._decode(whole[start:-1], whole[:start])
         return any(tail.count(s) > before.count(s) for s in self.strings)

@@ -6,6 +6,7 @@ one short question, so that a machine without a network gets its answer in secon
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -112,6 +113,35 @@ def locate(
     return Source(role, place, False, revision, trust_remote_code)
 
 
+def refuse_heads(source: Source) -> None:
+    """Refuse a folder that holds a drafting head, by its name.
+
+    Raises
+    ------
+    ValueError
+        If its config.json is that of an EAGLE head, with what would work.
+    """
+    folder = Path(source.place) if source.local else _cache_folder(source)
+    file = None if folder is None else folder / "config.json"
+    if file is None or not file.is_file():
+        return
+    try:
+        config = json.loads(file.read_text("utf-8"))
+    except ValueError:
+        return  # transformers says what is wrong with it
+    if not isinstance(config, dict):
+        return
+    names = [str(name) for name in config.get("architectures") or ()]
+    eagle = [name for name in names if "eagle" in name.lower()]
+    if eagle or "draft_vocab_size" in config or "eagle_config" in config:
+        raise ValueError(
+            f"{source.label} is an EAGLE head ({(eagle or names or ['unnamed'])[0]}): it drafts "
+            f"from the target's features and is no model of its own. Use a smaller model of the "
+            f"same family as draft=, or make a head for this target with `specviz train heads` and "
+            f"pass drafter=Eagle(FOLDER)"
+        )
+
+
 def load_model(source: Source, **options: Any) -> Any:
     """Return the causal language model of a checkpoint; ``options`` go to transformers.
 
@@ -122,6 +152,7 @@ def load_model(source: Source, **options: Any) -> Any:
     ValueError
         If it is there but is not a complete causal language model in safetensors.
     """
+    refuse_heads(source)
     auto: Any = transformers.AutoModelForCausalLM
 
     def attempt(cached_only: bool) -> tuple[Any, dict[str, Any]]:

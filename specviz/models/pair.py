@@ -88,6 +88,9 @@ class Pair:
         self,
         prompt: str | Sequence[int] | NDArray[Any] | None = None,
         messages: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        continue_final_message: bool | None = None,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
     ) -> IntArray:
         """Return the token ids ``(n,)``, n >= 1, of a prompt or a chat.
 
@@ -99,6 +102,11 @@ class Pair:
             token ids, used as they are. An empty prompt becomes the beginning-of-text token.
         messages : list of {"role": …, "content": …}
             A chat, laid out by the tokenizer's chat template up to where the answer begins.
+        continue_final_message : bool, optional
+            Whether the last message is left open and continued; by default if it is the
+            assistant's.
+        chat_template_kwargs : mapping, optional
+            More arguments of the chat template, such as ``tools`` or ``enable_thinking``.
 
         Raises
         ------
@@ -111,7 +119,7 @@ class Pair:
                 f"give exactly one of prompt (text or token ids) and messages (a chat), got {given}"
             )
         if messages is not None:
-            ids = self._encode_chat(messages)
+            ids = self._encode_chat(messages, continue_final_message, chat_template_kwargs)
         elif isinstance(prompt, str):
             ids = self._encode_text(prompt)
         else:
@@ -127,9 +135,10 @@ class Pair:
             )
         return ids.astype(np.int64)
 
-    def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of token ids: special tokens left out, no spaces cleaned up."""
-        return text.decode(self.tokenizer, _as_ids("ids", ids).tolist())
+    def decode(self, ids: Iterable[int], after: Iterable[int] = ()) -> str:
+        """Return the text that token ids add after others: special tokens left out."""
+        before = _as_ids("ids", after).tolist()
+        return text.decode_after(self.tokenizer, before, _as_ids("ids", ids).tolist())
 
     def token_strings(self, ids: Iterable[int]) -> dict[int, str]:
         """Return what to show for each distinct id; see :func:`specviz.models.text.token_strings`.
@@ -138,9 +147,10 @@ class Pair:
         """
         return text.token_strings(self.tokenizer, _as_ids("ids", ids).tolist())
 
-    def pieces(self, ids: Iterable[int]) -> list[str]:
+    def pieces(self, ids: Iterable[int], after: Iterable[int] = ()) -> list[str]:
         """Return one string per id, which together are exactly :meth:`decode` of them all."""
-        return text.pieces(self.tokenizer, _as_ids("ids", ids).tolist())
+        before = _as_ids("ids", after).tolist()
+        return text.pieces_after(self.tokenizer, before, _as_ids("ids", ids).tolist())
 
     def __repr__(self) -> str:
         size = f"{self.vocab_size:,} tokens"
@@ -175,7 +185,7 @@ class Pair:
         end = next((end for end in ends if full[end - len(plain) : end] == plain), len(full))
         return _as_ids("prompt", full[:end])
 
-    def _encode_chat(self, messages: Any) -> IntArray:
+    def _encode_chat(self, messages: Any, goes_on: bool | None, extra: Any) -> IntArray:
         if self.tokenizer is None:
             raise ValueError("messages need a tokenizer with a chat template; this pair has none")
         if getattr(self.tokenizer, "chat_template", None) is None:
@@ -189,12 +199,21 @@ class Pair:
                 "messages must be a non-empty list such as "
                 f"[{{'role': 'user', 'content': '…'}}], got {_short(messages)}"
             )
+        if extra is not None and not isinstance(extra, Mapping):
+            raise TypeError(
+                f"chat_template_kwargs must be a dict such as {{'enable_thinking': False}}, "
+                f"got {_short(extra)}"
+            )
+        if goes_on is None:
+            goes_on = messages[-1]["role"] == "assistant"
         try:
             encoded = self.tokenizer.apply_chat_template(
                 [dict(m) for m in messages],
-                add_generation_prompt=True,
+                add_generation_prompt=not goes_on,
+                continue_final_message=goes_on,
                 tokenize=True,
                 return_dict=True,
+                **(extra or {}),
             )
         except TemplateError as error:
             raise ValueError(f"the chat template refuses these messages: {error}") from None

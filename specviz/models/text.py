@@ -71,6 +71,34 @@ def decode(tokenizer: Any, ids: Sequence[int]) -> str:
     )
 
 
+NEAR = 8
+"""So many tokens before a text decide how its first one is written."""
+
+
+def decode_after(tokenizer: Any, before: Sequence[int], ids: Sequence[int]) -> str:
+    """Return the text that ``ids`` add after ``before``.
+
+    SentencePiece drops the leading space of whatever it decodes, so a continuation decoded alone
+    would run into the prompt's last word.
+    """
+    tail = list(before)[-NEAR:]
+    if tokenizer is None or not tail or "ByteLevel" in _decoder_steps(tokenizer):
+        return decode(tokenizer, ids)
+    start, both = decode(tokenizer, tail), decode(tokenizer, [*tail, *ids])
+    return both[len(start) :] if both.startswith(start) else decode(tokenizer, ids)
+
+
+def pieces_after(tokenizer: Any, before: Sequence[int], ids: Sequence[int]) -> list[str]:
+    """Cut :func:`decode_after` between the tokens of ``ids``."""
+    tail = [int(i) for i in before][-NEAR:]
+    whole = decode_after(tokenizer, tail, [int(i) for i in ids])
+    if tail:
+        cut = pieces(tokenizer, [*tail, *ids])[len(tail) :]
+        if "".join(cut) == whole:
+            return cut
+    return pieces(tokenizer, ids)
+
+
 def special_ids(tokenizer: Any) -> frozenset[int]:
     """Return the ids that are instructions to the model rather than text."""
     added = getattr(tokenizer, "added_tokens_decoder", {})
