@@ -3,18 +3,64 @@
 from __future__ import annotations
 
 import argparse
+import re
+import sys
+from difflib import get_close_matches
+from typing import Any, NoReturn
 
 from specviz._version import __version__
 from specviz.cli import drafters
 from specviz.cli.audit import add_arguments as audit_arguments
 from specviz.cli.opening import HELP as OPENED
+from specviz.figures.escaping import can_show, plain_ascii
 
 PROMPT = "Once upon a time"
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line with a guess, and whose help any terminal can show."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Remember what was typed, for :meth:`error`."""
+        self._typed = list(args or ())
+        return super().parse_known_args(args, namespace)
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """Return what was typed; an option of no command is an error of the command's parser."""
+        found, unknown = self.parse_known_args(sys.argv[1:] if args is None else args, namespace)
+        if unknown:
+            commands = next(a for a in self._actions if isinstance(a.choices, dict))
+            commands.choices[found.command].error(f"there is no {unknown[0]} here")  # type: ignore
+        return found
+
+    def error(self, message: str) -> NoReturn:
+        """Say on one line what is wrong, what was probably meant, and where to read on."""
+        guesses = []
+        wrong = r"argument (\S+): invalid choice: '?(.*?)'? \(choose from (.*)\)"
+        chosen = re.search(wrong, message)
+        if chosen:
+            name, typed, known = chosen.groups()
+            options = re.findall(r"[^\s,']+", known)
+            message = f"{name} must be one of {', '.join(options)}, got {typed!r}"
+            guesses = get_close_matches(typed, options, n=1)
+        for typed in self._typed:
+            option = typed.partition("=")[0]
+            known_here = list(self._option_string_actions)
+            if typed.startswith("--") and not any(one.startswith(option) for one in known_here):
+                guesses += get_close_matches(option, known_here, n=1)
+        guess = f": did you mean {guesses[0]}?" if guesses else ""
+        said = " ".join(f"{message}{guess}".split())
+        self.exit(2, f"specviz: error: {said} ({self.prog} --help says more)\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if not can_show(getattr(file, "encoding", None)):
+            message = plain_ascii(message)
+        super()._print_message(message, file)
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    top = argparse.ArgumentParser(
+    top = Parser(
         prog="specviz",
         description="See, replay and test speculative decoding: every draw of a round, recorded.",
         epilog="Exit codes: 0 fine, 1 a check failed, 2 wrong input, 130 interrupted.",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import traceback
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from specviz.cli import drafters
 from specviz.cli.output import Output
@@ -39,18 +39,20 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _audited(arguments: argparse.Namespace, output: Output) -> int:
-    places = [(f"--{name}", getattr(arguments, name)) for name in ("json", "html")]
-    for name, where in places:
-        _check_place(name, where)
+    from specviz.figures.atomic_writing import checked_target, write_whole
+
+    for name in ("json", "html", "save"):
+        if getattr(arguments, name) is not None:
+            checked_target(getattr(arguments, name), name=f"--{name}")
     if arguments.json is not None and arguments.json == arguments.html:
         raise ValueError(f"--json and --html are the same file: {arguments.json!r}")
     report = _recorded(arguments) if arguments.samples is not None else _own(arguments)
     output.say(str(report))
     if arguments.json:
-        _write(arguments.json, report.to_json(indent=1) + "\n")
+        write_whole(Path(arguments.json), report.to_json(indent=1) + "\n")
         output.say(f"written: {arguments.json}")
     if arguments.html:
-        _write(arguments.html, report.to_html())
+        write_whole(Path(arguments.html), report.to_html())
         output.say(f"written: {arguments.html}")
     code: int = report.exit_code
     return INTERRUPTED if report.interrupted and code != FOUND else code
@@ -129,31 +131,8 @@ def _pair(arguments: argparse.Namespace) -> Any:
     )
 
 
-def _write(where: str, text: str) -> None:
-    """Write a whole file, or leave what was there."""
-    from specviz.figures.page import write_whole
-
-    write_whole(Path(where), text)
-
-
-def _check_place(name: str, where: str | None) -> None:
-    """Refuse a place that cannot be written to before any model is loaded."""
-    if where is None:
-        return
-    if not where or Path(where).is_dir():
-        raise ValueError(f"{name} must be a file, got {where!r}")
-    if not Path(where).parent.is_dir():
-        raise ValueError(f"{name}: there is no folder {str(Path(where).parent)!r}")
-
-
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Say what can be typed after ``specviz audit``."""
-
-    def wrong(message: str) -> NoReturn:
-        """Say it on one line, as any other wrong input."""
-        command.exit(WRONG, f"specviz: error: {' '.join(message.split())}\n")
-
-    command.error = wrong  # type: ignore[method-assign]
     command.add_argument(
         "--samples", metavar="FILE",
         help="recorded texts, a JSON object a line (prompt_ids, token_ids, settings, seed); - for "

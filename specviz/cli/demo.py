@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -13,6 +12,7 @@ from specviz.api.generate import generate, stream
 from specviz.cli.output import Output
 from specviz.cli.show import checked
 from specviz.core.trace.trace import Trace
+from specviz.figures.atomic_writing import checked_folder
 from specviz.figures.comparison import Comparison
 from specviz.figures.escaping import visible
 from specviz.figures.terminal import legend_text, round_text, summary_text
@@ -31,9 +31,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
             f"--gamma must be at least 1 in the demo, got {arguments.gamma}: it compares "
             f"speculative with target-only decoding, which is gamma 0"
         )
-    folder = Path(arguments.out)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"--out must be a folder, and {arguments.out!r} is a file")
+    folder = checked_folder(arguments.out, "--out")
     settings = {
         "temperature": arguments.temperature,
         "max_new_tokens": arguments.max_new_tokens,

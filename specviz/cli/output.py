@@ -6,10 +6,10 @@ import os
 import shutil
 from typing import TYPE_CHECKING, TextIO
 
+from specviz.figures.escaping import can_show
+
 if TYPE_CHECKING:
     from specviz.figures.terminal import Style
-
-SIGNS = "✓✗↻–·¦⟨⟩␣⏎…×αé"
 
 
 class Output:
@@ -29,7 +29,7 @@ class Output:
         terminal = stream.isatty()
         self.colour = terminal and _wants_colour() if colour is None else colour
         self.width = shutil.get_terminal_size().columns if terminal else None
-        self.ascii = not _can_show(SIGNS, stream.encoding)
+        self.ascii = not can_show(stream.encoding)
 
     @property
     def style(self) -> Style:
@@ -64,11 +64,3 @@ class Output:
 
 def _wants_colour() -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def _can_show(text: str, encoding: str | None) -> bool:
-    try:
-        text.encode(encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
-        return False
-    return True

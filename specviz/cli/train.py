@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 
 from specviz.cli.output import Output
+from specviz.figures.atomic_writing import checked_folder
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Train, and return the exit code; an interrupted run resumes when the command is repeated."""
+    checked_folder(arguments.out, "--out")
     from specviz.models.training.for_others import train_heads
 
     folders = train_heads(

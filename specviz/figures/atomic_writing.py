@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
-from os import PathLike, fspath
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
-LONGEST = 200
-"""Bytes of a file's name: what is written first has a few more, and file systems allow 255."""
+from specviz.core.checks import new_file
+
 PAGES = (".html", ".htm")
 
 
-def checked_target(path: Any, suffixes: Sequence[str]) -> Path:
-    """Return where a file goes.
+def checked_target(path: Any, suffixes: Sequence[str] = (), name: str = "path") -> Path:
+    """Return where a file goes, in a folder that can be written to.
 
     Raises
     ------
-    TypeError, ValueError, FileNotFoundError, IsADirectoryError
+    TypeError, ValueError, FileNotFoundError, IsADirectoryError, PermissionError
         If it cannot go there, in one sentence.
 
     Examples
@@ -28,30 +28,36 @@ def checked_target(path: Any, suffixes: Sequence[str]) -> Path:
         ...
     ValueError: path must end in .html or .htm, got 'fox.pdf'
     """
-    if not isinstance(path, (str, PathLike)) or isinstance(fspath(path), bytes):
-        raise TypeError(f"path must be a file name (str or path), got {type(path).__name__}")
-    name = fspath(path)
-    if not name:
-        raise ValueError("path must be a file name, got ''")
-    if "\0" in name:
-        raise ValueError(f"path must be a file name without a zero byte, got {name!r}")
-    where = Path(path)
-    if len(where.name.encode("utf-8", "surrogateescape")) > LONGEST:
-        raise ValueError(
-            f"path must have a name of at most {LONGEST} bytes, got one of {len(where.name):,} "
-            f"letters: {where.name[:20]!r}…"
-        )
-    try:
-        folder, there = where.is_dir(), where.parent.is_dir()
-    except OSError as error:  # a folder's name too long, or one that may not be looked into
-        raise type(error)(f"path cannot be reached, {name[:80]!r}: {error.strerror}") from None
-    if folder:
-        raise IsADirectoryError(f"path is a folder, {str(where)!r}: add a file name to it")
-    if where.suffix.lower() not in suffixes:
-        raise ValueError(f"path must end in {' or '.join(suffixes)}, got {str(where)!r}")
-    if not there:
-        raise FileNotFoundError(f"the folder of path does not exist: {str(where.parent)!r}")
+    where = new_file(path, suffixes, name)
+    _try_folder(where.parent, name)
     return where
+
+
+def checked_folder(path: Any, name: str = "path") -> Path:
+    """Return a folder that is there and can be written to, or one that can be made.
+
+    Raises
+    ------
+    TypeError, ValueError, NotADirectoryError, PermissionError
+        If neither is so.
+    """
+    where = Path(path)
+    if where.exists() and not where.is_dir():
+        raise NotADirectoryError(f"{name} must be a folder, and {str(where)!r} is a file")
+    there = next(one for one in (where, *where.absolute().parents) if one.exists())
+    _try_folder(there, name)
+    return where
+
+
+def _try_folder(folder: Path, name: str) -> None:
+    """Make a nameless file there: permissions alone do not tell of disks mounted read-only."""
+    try:
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise type(error)(
+            f"{name} cannot be written, folder {str(folder)!r}: {error.strerror}"
+        ) from None
 
 
 def write_by(where: Path, write: Callable[[Path], Any]) -> None:
@@ -71,3 +77,8 @@ def write_by(where: Path, write: Callable[[Path], Any]) -> None:
         if isinstance(error, OSError) and half.name in str(error.filename):
             raise type(error)(f"path cannot be written, {str(where)!r}: {error.strerror}") from None
         raise
+
+
+def write_whole(where: Path, text: str) -> None:
+    """Write a text file whole or not at all, as UTF-8."""
+    write_by(where, lambda half: half.write_text(text, encoding="utf-8", newline="\n"))

@@ -128,6 +128,24 @@ _ASCII = str.maketrans(
 )
 
 
+def can_show(encoding: str | None) -> bool:
+    """Whether an encoding has the signs that runs are shown with.
+
+    Examples
+    --------
+    >>> can_show("utf-8"), can_show("cp1252"), can_show(None)
+    (True, False, False)
+    """
+    try:
+        _ALL_SIGNS.encode(encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+_ALL_SIGNS = "✓✗↻–·¦⟨⟩␣⏎…×αé"
+
+
 def _counted(run: re.Match[str]) -> str:
     sign = SPACE if run[1] == " " else run[1]
     return f"{sign}×{len(run[0]):,}"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from specviz.figures.atomic_writing import PAGES, checked_target, write_by
+from specviz.figures.atomic_writing import PAGES, checked_target, write_whole
 from specviz.figures.coloured_text import shares_of_time, style, summary_rows
 from specviz.figures.comparison import Comparison
 from specviz.figures.escaping import NEWLINE, visible
@@ -124,11 +124,6 @@ def _rounds(trace: Trace) -> Iterator[tuple[Line | Gap, Markup | None, bool]]:
         opened = not found and any(chip.mark.name == "rejected" for chip in line.chips)
         found = found or opened
         yield line, evidence_html(trace.rounds[line.first : line.last + 1], line, how), opened
-
-
-def write_whole(where: Path, text: str) -> None:
-    """Write a file whole or not at all, as UTF-8."""
-    write_by(where, lambda half: half.write_text(text, encoding="utf-8", newline="\n"))
 
 
 def checked(trace: Any, path: Any) -> Path:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from specviz.core.trace.views import Round
-from specviz.figures.escaping import columns, plain_ascii, visible
+from specviz.figures.escaping import can_show, columns, plain_ascii, visible
 from specviz.figures.marks import Chip, Gap, Line, chips, lines, marks_of
 from specviz.figures.summary import summary
 
@@ -70,12 +71,14 @@ class Style:
 def plain(trace: Trace) -> str:
     """Return the run as text without colours: what ``print(trace)`` shows.
 
+    Plain signs stand for the others where the standard output cannot show them.
+
     Examples
     --------
     >>> print(plain(trace))  # doctest: +SKIP
        0  ✓Once ✓upon ✗the ↻a
     """
-    return ansi(trace, colour=False)
+    return ansi(trace, colour=False, ascii=not can_show(getattr(sys.stdout, "encoding", None)))
 
 
 def ansi(

@@ -12,9 +12,8 @@ import traitlets
 from markupsafe import Markup
 
 from specviz.core import checks
-from specviz.figures.atomic_writing import PAGES, checked_target
+from specviz.figures.atomic_writing import PAGES, checked_target, write_whole
 from specviz.figures.escaping import visible
-from specviz.figures.page import write_whole
 from specviz.player.assets import LAB, LAB_PAGE
 from specviz.player.options import checked_options
 from specviz.player.page import distribution_without_script, document, embedded, parts

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from specviz.core.formatting import format_duration, format_number
+from specviz.figures.atomic_writing import write_whole
 from specviz.figures.coloured_text import html as coloured_html
 from specviz.figures.comparison import Comparison
 from specviz.figures.escaping import visible
@@ -25,7 +26,6 @@ from specviz.figures.page import (
     checked,
     page_title,
     subtitle,
-    write_whole,
 )
 from specviz.figures.summary import seconds, times_note
 from specviz.figures.templating import part, render

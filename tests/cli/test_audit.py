@@ -196,8 +196,11 @@ WRONG = [
     (["--samples", "right.jsonl", "--target", "x", "--bundled"], "name two targets"),
     (["--samples", "right.jsonl", "--target", "x", "--fault", "no_draw"], "--fault is for"),
     (["--samples", "missing.jsonl", "--target", "x"], "No such file"),
-    (["--samples", "right.jsonl", "--target", "x", "--json", "no/where"], "--json: there is no"),
-    (["--samples", "right.jsonl", "--target", "x", "--html", "."], "--html must be a file"),
+    (
+        ["--samples", "right.jsonl", "--target", "x", "--json", "no/where"],
+        "folder of --json does not exist",
+    ),
+    (["--samples", "right.jsonl", "--target", "x", "--html", "."], "--html is a folder"),
     (["--samples", "right.jsonl", "--target", "x", "--alpha", "2"], "alpha must lie between"),
     (["--samples", "right.jsonl", "--target", "x", "--margin", "-1"], "margin must be"),
     (["--samples", "right.jsonl", "--target", "x", "--method", "hope"], "method must be one of"),
@@ -210,7 +213,7 @@ WRONG = [
     (["--bundled", "--reference", "right.jsonl"], "--reference goes with --samples"),
     (["-n", "a"], "argument -n: invalid int value: 'a'"),
     (["--samples", "right.jsonl", "--target", "x", "-n", "0"], "n must be a whole number >= 1"),
-    (["--bundled", "--save", "no/where.jsonl"], "path is 'no/where.jsonl', and there is no folder"),
+    (["--bundled", "--save", "no/where.jsonl"], "the folder of --save does not exist"),
     (["--samples", "right.jsonl", "--target", "x", "--method", "enumeration"], "method='enumerat"),
 ]
 

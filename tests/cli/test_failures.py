@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,11 @@ Captured = pytest.CaptureFixture[str]
 WRONG = [
     (["show", "missing.specviz"], "no such trace file: 'missing.specviz'"),
     (["show", "."], "path is a folder"),
-    (["trace", "--prompt", "x", "--out", "no/where.specviz"], "--out: there is no folder 'no'"),
-    (["trace", "--prompt", "x", "--out", "."], "--out must be a file"),
+    (
+        ["trace", "--prompt", "x", "--out", "no/where.specviz"],
+        "the folder of --out does not exist: 'no'",
+    ),
+    (["trace", "--prompt", "x", "--out", "."], "--out is a folder"),
     (["trace", "--prompt", "x", "--out", "a", "--html", "a"], "are the same file"),
     (["trace", "--prompt", "x", "--out", "a", "--gamma", "-1"], "gamma must be"),
     (
@@ -64,10 +68,59 @@ def test_a_traceback_can_be_asked_for(here: Path) -> None:
         main(["show", "missing.specviz", "--traceback"])
 
 
-@pytest.mark.parametrize("arguments", [["dance"], [], ["show"], ["demo", "--seed", "x"]])
-def test_usage_errors_are_exit_code_2(arguments: list[str], capsys: Captured) -> None:
+USAGE = [
+    (["dmo"], "got 'dmo': did you mean demo? (specviz --help says more)"),
+    ([], "the following arguments are required: command (specviz --help says more)"),
+    (["show"], "are required: file (specviz show --help says more)"),
+    (["demo", "--seed", "x"], "argument --seed: invalid int value: 'x'"),
+    (["demo", "--gama", "3"], "there is no --gama here: did you mean --gamma?"),
+    (["trace", "--promt", "x", "--out", "f"], "required: --prompt: did you mean --prompt?"),
+    (["audit", "--bundeld"], "did you mean --bundled? (specviz audit --help says more)"),
+    (["train", "hands", "--target", "a", "--text", "b", "--out", "c"], "did you mean heads?"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE, ids=[" ".join(a) for a, _ in USAGE])
+def test_usage_errors_are_one_line_with_a_guess(
+    arguments: list[str], message: str, capsys: Captured
+) -> None:
     assert main(arguments) == 2
-    assert "usage: specviz" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("specviz: error: ")
+    assert message in said
+    assert said.count("\n") == 1
+
+
+WRITERS = {
+    "demo": ["demo", "--out", "locked/demo"],
+    "trace": ["trace", "--prompt", "x", "--out", "locked/run.specviz"],
+    "trace --html": ["trace", "--prompt", "x", "--out", "run.specviz", "--html", "locked/x.html"],
+    "audit --save": ["audit", "--bundled", "--save", "locked/texts"],
+    "audit --json": ["audit", "--bundled", "--json", "locked/x.json"],
+    "audit --html": ["audit", "--bundled", "--html", "locked/x.html"],
+    "train": ["train", "heads", "--target", "a", "--text", "b", "--out", "locked/heads"],
+    "play": ["play", "stories/block", "--no-open", "--out", "locked/x.html"],
+}
+
+
+@pytest.mark.parametrize("command", WRITERS)
+def test_a_folder_that_is_read_only_is_refused_before_a_model_runs(
+    command: str, pair: Any, here: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "locked").mkdir()
+
+    def refused(dir: Path) -> Any:  # the tests may run as a user that may write anywhere
+        if "locked" in str(dir):
+            raise PermissionError(13, "Permission denied", str(dir))
+        return io.BytesIO()
+
+    monkeypatch.setattr("specviz.figures.atomic_writing.TemporaryFile", refused)
+    assert main(WRITERS[command]) == 2
+    said = capsys.readouterr().err
+    assert "cannot be written, folder" in said
+    assert "Permission denied" in said
+    assert pair == []
+    assert not list((here / "locked").iterdir())
 
 
 def interrupt_after(rounds: int) -> Callable[..., Any]:

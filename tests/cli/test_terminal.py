@@ -124,3 +124,33 @@ def test_python_m_specviz_is_the_same_command() -> None:
         timeout=60,
     )
     assert done.stdout == f"specviz {sv.__version__}\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize(
+    "command", [[], *([name] for name in ("demo", "trace", "show", "play", "train", "audit"))]
+)
+def test_help_is_shown_on_every_terminal(
+    encoding: str, command: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = Screen(encoding, False)
+    monkeypatch.setattr(sys, "stdout", screen)
+    assert main([*command, "--help"]) == 0
+    assert screen.text.startswith("usage: specviz")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_a_trace_is_printed_on_every_terminal(
+    encoding: str, recorded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = sv.Trace.load(recorded)
+    screen = Screen(encoding, False)
+    monkeypatch.setattr(sys, "stdout", screen)
+    print(trace, trace.measures())
+    assert screen.text.isascii()
+    assert "= accepted" in screen.text
+
+
+def test_trace_prints_the_text_too(pair: Any, here: Path, capsys: Captured) -> None:
+    assert main(["trace", "--prompt", "x", "--out", "run.specviz", "--max-new-tokens", "9"]) == 0
+    assert str(sv.Trace.load("run.specviz")) in capsys.readouterr().out

@@ -45,7 +45,7 @@ def test_a_tree_may_be_all_there_is_to_see(tmp_path: Path) -> None:
     [
         ("", ValueError, "path must be a file name, got ''"),
         ("a\0.html", ValueError, "path must be a file name without a zero byte"),
-        ("a" * 300 + ".html", ValueError, "path must have a name of at most 200 bytes"),
+        ("a" * 300 + ".html", ValueError, "path must have a file name of at most 200 bytes"),
         ("a.txt", ValueError, r"path must end in \.\w+ or "),
         ("a" * 300 + "/b.html", OSError, "path cannot be reached"),
     ],

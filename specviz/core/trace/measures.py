@@ -40,7 +40,7 @@ CONVENTIONS = {
     "block_efficiency": "1 + mean_accepted, as papers count it: the end of the text cuts nothing",
     "acceptance_by_position": "accepted at depth i / rounds that proposed at depth i, from 0 on",
     "acceptance_by_position_given_examined": "accepted at depth i / rounds examined at depth i",
-    "accepted_lengths": "rounds that accepted 0, 1, 2, … proposals; they sum to passes",
+    "accepted_lengths": "rounds that accepted 0, 1, 2 and more proposals; they sum to passes",
     "proposed": "proposals (in a tree: nodes)",
     "examined": "proposals that the verdict got to, siblings included",
     "accepted": "proposals on the accepted paths, emitted or not",
