@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
         self._typed = list(args or ())
         return super().parse_known_args(args, namespace)
 
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Return what was typed; an option of no command is an error of the command's parser."""
         found, unknown = self.parse_known_args(sys.argv[1:] if args is None else args, namespace)
         if unknown:
