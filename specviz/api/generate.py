@@ -155,10 +155,14 @@ def stream(
     strings = checked_stop(stop)
     stop_ids, strings = special_stops(pair, strings)
     warn_of_generation_config(pair)
-    ids = pair.encode(
-        prompt, messages=messages, continue_final_message=continue_final_message,
-        chat_template_kwargs=chat_template_kwargs,
-    )  # fmt: skip
+    chat = {
+        "continue_final_message": continue_final_message,
+        "chat_template_kwargs": chat_template_kwargs,
+    }
+    asked = {name: value for name, value in chat.items() if value is not None}
+    if asked and messages is None:
+        raise ValueError(f"{next(iter(asked))} is for chats: give messages=…")
+    ids = pair.encode(prompt, messages=messages, **asked)
     context = pair.target.context_length
     if context is not None and len(ids) >= context:
         raise ValueError(
