@@ -265,9 +265,9 @@ def test_repr_is_an_aligned_table() -> None:
 @pytest.mark.parametrize(
     ("shown", "text"),
     [
-        (None, "–"), (0.123456, "0.1235"), (12_345, "12,345"), (np.array([], dtype=float), "–"),
+        (None, "–"), (0.123456, ".123"), (12_345, "12,345"), (np.array([], dtype=float), "–"),
         (np.arange(3), "0 1 2"), (np.arange(12), "0 1 2 3 4 5 6 7 …"), 
-        (np.array([0.5, 1]), "0.5 1"),
+        (np.array([0.5, 1]), ".500 1"),
     ],
 )  # fmt: skip
 def test_a_value_as_text(shown: Any, text: str) -> None:

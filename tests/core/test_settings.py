@@ -13,6 +13,7 @@ from specviz.core.tabular import TabularModel, TabularPair
 from specviz.core.trace.files import load, save
 from specviz.core.trace.settings import LOSSY_DRAFTERS
 from specviz.core.trace.trace import Trace
+from specviz.figures.summary import rule_label
 from tests.core.handmade import one_of_each
 from tests.core.tampering import meta, refusal, tampered
 from tests.core.ways import copied, run, with_another_closing_token, without_last_rounds
@@ -204,6 +205,7 @@ def test_what_is_lossy_never_says_lossless() -> None:
         {"drafter": {"name": "combined", "drafters": [{"name": min(LOSSY_DRAFTERS)}]}},
     ):
         assert says(**values)[0] is False and ", lossy" in says(**values)[1]
+        assert "lossless" not in rule_label(Trace({"rule": "rejection", **values}, np.array([1])))
 
 
 def test_the_lossy_drafters_are_those_that_declare_it() -> None:

@@ -140,16 +140,16 @@ def check_fits(drafter: Drafter, rule: Rule) -> None:
             f"drafter must be a specviz drafter such as DraftModel(gamma=4), got {drafter!r}"
         )
     kind, traits = type(drafter).__name__, drafter.traits
-    if traits.coupled and rule.name != "coupled":
+    if traits.coupled and not rule.shares_noise:
         # Its tokens depend on the noise that the target's own draws use again: q is then not the
         # distribution of a proposal given what the rule draws, and p/q acceptance is biased.
         raise ValueError(
             f"{kind} drafts with noise='target', which needs verify='coupled', "
             f"got verify={rule.name!r}"
         )
-    if rule.name == "coupled" and not traits.coupled:
+    if rule.shares_noise and not traits.coupled:
         raise ValueError(
-            f"verify='coupled' needs a draft that races with the noise of the target's own "
+            f"verify={rule.name!r} needs a draft that races with the noise of the target's own "
             f"draws, and {kind} does not: use DraftModel(noise='target'), or verify='match'"
         )
     if traits.trees and not rule.trees:

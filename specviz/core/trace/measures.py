@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specviz.core.contract import FloatArray, IntArray
+from specviz.core.formatting import MISSING, format_number
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
@@ -140,14 +141,14 @@ def show(value: Value) -> str:
     Examples
     --------
     >>> show(0.5), show(np.array([0.75, 0.5])), show(None)
-    ('0.5', '0.75 0.5', '–')
+    ('.500', '.750 .500', '–')
     """
     if value is None:
-        return "–"
+        return MISSING
     if isinstance(value, np.ndarray):
         numbers = " ".join(show(x) for x in value[:SHOWN].tolist())
-        return (numbers + (" …" if len(value) > SHOWN else "")) or "–"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+        return (numbers + (" …" if len(value) > SHOWN else "")) or MISSING
+    return f"{value:,}" if isinstance(value, int) else format_number(value, digits=3)
 
 
 def run_length_metrics(accepted: Any, proposed: Any) -> dict[str, float | FloatArray | IntArray]:
