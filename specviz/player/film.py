@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm.auto import tqdm
 
+from specviz.core import checks
 from specviz.figures.atomic_writing import checked_target, write_by
 from specviz.player.frames import Frame, frame_at
-from specviz.player.options import checked_flag, checked_trace
+from specviz.player.options import checked_trace
 from specviz.player.picture.colours import reduced
 from specviz.player.picture.gif import write_gif
 from specviz.player.picture.layout import fitted_to, pictured
@@ -110,11 +111,9 @@ def film(
     checked_trace(trace)
     where = checked_target(path, SUFFIXES)
     checked_theme(theme)
-    _checked_number("seconds_per_step", seconds_per_step, SHORTEST, LONGEST, "seconds")
-    if isinstance(width, bool) or not isinstance(width, int):
-        raise TypeError(f"width must be a number of pixels, got {width!r}")
-    _checked_number("width", width, NARROWEST, WIDEST, "pixels")
-    checked_flag("progress", progress)
+    checks.number("seconds_per_step", seconds_per_step, at_least=SHORTEST, at_most=LONGEST)
+    checks.whole("width", width, NARROWEST, WIDEST, hint="it is in pixels")
+    checks.flag("progress", progress)
     run = run_of(trace)
     steps = _steps(run, rounds)
     asked = _default_views(run) if views is None else checked_views(views, run)
@@ -234,11 +233,8 @@ def _steps(run: Run, rounds: Any) -> list[int]:
         raise TypeError(f"rounds must be a range, such as range(0, 10), got {rounds!r}")
     if not len(asked):
         raise ValueError("rounds must name at least one round, such as range(0, 10); got none")
-    for one in asked:
-        if isinstance(one, bool) or not isinstance(one, (int, np.integer)):
-            raise TypeError(f"rounds must hold whole numbers, got {one!r}")
-        if not 0 <= one < len(run):
-            raise ValueError(f"rounds must be within 0..{len(run) - 1}, got {one}")
+    for i, one in enumerate(asked):
+        checks.whole(f"rounds[{i}]", one, 0, len(run) - 1)
     if list(asked) != sorted(set(asked)):
         raise ValueError(f"rounds must name each round once, in order, got {list(asked)[:8]}")
     steps = [
@@ -260,10 +256,3 @@ def _steps(run: Run, rounds: Any) -> list[int]:
 def _is_shown(k: int, n: int) -> bool:
     """Whether a round's step ``k`` is in the film: of many drafted proposals only some are."""
     return k >= n - 1 or k % -(-n // MOST_DRAFTED) == 0
-
-
-def _checked_number(name: str, value: Any, least: float, most: float, unit: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} must be a number of {unit}, got {value!r}")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must be {least:,} to {most:,} {unit}, got {value:,}")

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
+from specviz.core import checks
 from specviz.core.rules import RULES
 from specviz.figures.coloured_text import plain
 from specviz.player.live_settings import (
@@ -374,16 +375,18 @@ def play_live(
     >>> live.close()
     """
     from specviz.api.arguments import checked_pair
-    from specviz.core.rules import RULES
+    from specviz.core.rules import RULES, check_fits
 
-    if verify is not None and verify not in RULES:
-        raise ValueError(f"verify must be one of {', '.join(RULES)}; got {verify!r}")
+    if verify is not None:
+        checks.one_of("verify", verify, RULES)
     options = checked_options(views=views, height=height, theme=theme, guided=guided, title=title)
     pair = checked_pair(pair)
     given = None if drafter is None or isinstance(drafter, str) else drafter
+    if given is not None:
+        check_fits(given, RULES[verify or ("greedy" if temperature == 0 else "rejection")])
     if given is not None and gamma is not None:
         raise ValueError(
-            f"gamma={gamma!r} is given beside a drafter, which brings its own: leave gamma out"
+            f"gamma={gamma!r} cannot be combined with a drafter, which has its own: leave it out"
         )
     ids = not isinstance(prompt, str)
     settings = {

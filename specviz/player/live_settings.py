@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from specviz.core import checks
 from specviz.core.rules import RULES, Rule
 from specviz.figures.escaping import visible
 
@@ -126,22 +126,17 @@ def checked_settings(values: Mapping[str, Any], known: Sequence[Choice]) -> dict
     unknown = [str(name) for name in values if name not in NAMES]
     if unknown:
         raise TypeError(f"settings are {', '.join(NAMES)}; got {visible(unknown[0], limit=40)!r}")
-    _one_of("drafter", values["drafter"], [choice.name for choice in known])
-    _one_of("rule", values["rule"], list(RULES))
-    temperature = values["temperature"]
-    if isinstance(temperature, bool) or not isinstance(temperature, (int, float)):
-        raise TypeError(f"temperature must be a number >= 0, got {temperature!r}")
-    if not (math.isfinite(temperature) and temperature >= 0):
-        raise ValueError(f"temperature must be a number >= 0, got {temperature}")
+    checks.one_of("drafter", values["drafter"], [choice.name for choice in known])
+    checks.one_of("rule", values["rule"], RULES)
+    temperature = checks.number("temperature", values["temperature"], at_least=0)
     prompt = values["prompt"]
-    if not isinstance(prompt, str):
-        raise TypeError(f"prompt must be text, got {type(prompt).__name__}")
+    checks.text("prompt", prompt, "text")
     if len(prompt) > LONGEST_PROMPT:
         raise ValueError(f"prompt has {len(prompt):,} characters; at most {LONGEST_PROMPT:,} fit")
     return {
         "prompt": prompt,
         "gamma": _whole("gamma", values["gamma"], 0),
-        "temperature": float(temperature),
+        "temperature": temperature,
         "drafter": values["drafter"],
         "rule": values["rule"],
         "seed": _whole("seed", values["seed"], 0),
@@ -241,20 +236,10 @@ def sentence(error: BaseException) -> str:
     return visible(words if plain_error else f"{kind}: {words}".rstrip(": "), limit=400)
 
 
-def _whole(name: str, value: Any, at_least: int) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)  # a browser has one kind of number
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be a whole number >= {at_least}, got {value!r}")
-    if value < at_least:
-        raise ValueError(f"{name} must be >= {at_least}, got {value}")
-    return value
-
-
-def _one_of(name: str, value: Any, known: list[str]) -> None:
-    if value not in known:
-        shown = visible(repr(value), limit=60)
-        raise ValueError(f"{name} must be one of {', '.join(known)}; got {shown}")
+def _whole(name: str, value: Any, least: int) -> int:
+    """Return a whole number; a browser has one kind of number."""
+    as_int = isinstance(value, float) and value.is_integer()
+    return checks.whole(name, int(value) if as_int else value, least)
 
 
 def _name_of(drafter: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from specviz.core import checks
 from specviz.figures.comparison import Comparison
 from specviz.figures.escaping import visible
 
@@ -17,18 +18,10 @@ LEAST_HEIGHT, MOST_HEIGHT = 200, 10_000
 
 
 def checked_trace(trace: Any, name: str = "trace") -> Trace:
-    """Return the trace.
-
-    Raises
-    ------
-    TypeError
-        If it is something else.
-    """
+    """Return the trace, or raise a TypeError that says what it is."""
     from specviz.core.trace.trace import Trace
 
-    if not isinstance(trace, Trace):
-        raise TypeError(f"{name} must be a Trace, got {type(trace).__name__}")
-    return trace
+    return checks.instance(name, trace, Trace)
 
 
 def checked_options(
@@ -52,28 +45,14 @@ def checked_options(
     ['text', 'draw']
     """
     if views is not None:
-        if isinstance(views, str):
-            raise TypeError(f"views must be a list of names, such as [{views!r}], got a str")
-        if not isinstance(views, Sequence):
-            raise TypeError(f"views must be a list of names, got {type(views).__name__}")
-        unknown = [name for name in views if name not in VIEWS]
-        if unknown or not len(views):
-            raise ValueError(f"views must be some of {', '.join(VIEWS)}; got {list(views)}")
-        if len(set(views)) < len(views):
-            raise ValueError(f"views must name each view once, got {list(views)}")
-    if theme not in THEMES:
-        raise ValueError(f"theme must be one of {', '.join(THEMES)}; got {theme!r}")
+        views = checks.some_of("views", views, VIEWS)
+    checks.one_of("theme", theme, THEMES)
     if height is not None:
-        if isinstance(height, bool) or not isinstance(height, int):
-            raise TypeError(f"height must be a number of pixels, got {type(height).__name__}")
-        if not LEAST_HEIGHT <= height <= MOST_HEIGHT:
-            raise ValueError(
-                f"height must be {LEAST_HEIGHT} to {MOST_HEIGHT:,} pixels, got {height:,}"
-            )
+        height = checks.whole("height", height, LEAST_HEIGHT, MOST_HEIGHT, hint="it is in pixels")
     if guided is not None:
-        checked_flag("guided", guided)
-    if title is not None and not isinstance(title, str):
-        raise TypeError(f"title must be a str, got {type(title).__name__}")
+        checks.flag("guided", guided)
+    if title is not None:
+        checks.text("title", title)
     return {
         "views": None if views is None else list(views),
         "height": height,
@@ -81,32 +60,6 @@ def checked_options(
         "guided": bool(guided),
         "title": None if title is None else visible(title, limit=120),
     }
-
-
-def checked_flag(name: str, value: Any) -> None:
-    """Refuse what is neither True nor False.
-
-    Raises
-    ------
-    TypeError
-        If it is something else, such as "no", which would count as True.
-    """
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
-
-
-def checked_alpha(alpha: Any) -> None:
-    """Refuse what is no probability of a false alarm.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no number, or not between 0 and 1.
-    """
-    if isinstance(alpha, bool) or not isinstance(alpha, (int, float)):
-        raise TypeError(f"alpha must be a number between 0 and 1, got {alpha!r}")
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}")
 
 
 def checked_tree(views: Sequence[str] | None, trace: Trace) -> None:

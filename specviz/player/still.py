@@ -14,6 +14,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from specviz.core import checks
 from specviz.core.formatting import format_duration
 from specviz.figures.atomic_writing import checked_target, write_by
 from specviz.figures.summary import seconds
@@ -200,28 +201,16 @@ def checked_views(views: Any, run: Run) -> tuple[str, ...]:
     """
     if views is None:
         return default_views(run)
-    if isinstance(views, str) or not isinstance(views, Sequence):
-        raise TypeError(f"views must be a list of names, such as ['text'], got {views!r}")
-    if not views or any(name not in DRAWABLE for name in views):
-        raise ValueError(f"views must be some of {', '.join(DRAWABLE)}; got {list(views)}")
-    if len(set(views)) < len(views):
-        raise ValueError(f"views must name each view once, got {list(views)}")
-    if set(views) == {"tree"} and not run.is_tree:
+    chosen_ = checks.some_of("views", views, DRAWABLE)
+    if set(chosen_) == {"tree"} and not run.is_tree:
         raise ValueError("views asks only for the tree, and this run has none: its proposals "
                          "are chains")  # fmt: skip
-    return tuple(views)
+    return chosen_
 
 
 def checked_theme(theme: Any) -> None:
-    """Refuse a theme that is not drawn.
-
-    Raises
-    ------
-    ValueError
-        If it is neither light nor dark.
-    """
-    if theme not in THEMES:
-        raise ValueError(f"theme must be 'light' or 'dark' in a picture, got {theme!r}")
+    """Refuse a theme that is not drawn: neither light nor dark."""
+    checks.one_of("theme", theme, THEMES, hint="a picture follows no system")
 
 
 def _checked_size(size: Any) -> tuple[int, int | None]:

@@ -19,14 +19,14 @@ from specviz.player.editor import (
     checked_words,
     lab_page,
 )
-from specviz.player.options import checked_alpha, checked_options
+from specviz.player.options import checked_options
 from specviz.player.page import distribution_without_script
 from specviz.player.watch_run import looks_up_to
 from specviz.player.watch_samplers import fox_pair, of_functions, of_pair
 from specviz.player.watch_widget import RATES, Watch
 from specviz.player.widget import replace_in_cell
 
-LIMIT, LARGEST = 20_000, 1_000_000
+LIMIT, FEWEST_SAMPLES, LARGEST = 20_000, 100, 1_000_000
 
 
 def watch(
@@ -106,16 +106,13 @@ def watch(
     options = checked_options(theme=theme, height=height, title=title)
     checks.seed(seed)
     gamma = length if gamma is None else gamma
-    for name, value in (("length", length), ("gamma", gamma), ("limit", limit)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-    checked_alpha(alpha)
+    for name, value in (("length", length), ("gamma", gamma)):
+        checks.whole(name, value, 1)
+    checks.whole("limit", limit, FEWEST_SAMPLES, LARGEST)
+    checks.number("alpha", alpha, above=0, below=1)
     if isinstance(faults, str):
         raise TypeError(f"faults must be a list of names, such as [{faults!r}], got a str")
-    if rate not in RATES:
-        raise ValueError(f"rate must be one of {', '.join(map(str, RATES))}, got {rate!r}")
-    if not 100 <= limit <= LARGEST:
-        raise ValueError(f"limit must be between 100 and {LARGEST:,} samples, got {limit}")
+    checks.one_of("rate", rate, RATES)
     if callable(sampler) or isinstance(sampler, Mapping):
         given = sampler if isinstance(sampler, Mapping) else {"your sampler": sampler}
         choice = of_functions(given, distribution, labels, seed)
@@ -199,9 +196,8 @@ def watch_html(
         raise ValueError(f"p and q must be given together, got only {'q' if p is None else 'p'}")
     if p is None and labels is not None:
         raise ValueError("labels must come with p and q")
-    checked_alpha(alpha)
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 100 <= limit <= 10**6:
-        raise ValueError(f"limit must be between 100 and 1,000,000 samples, got {limit!r}")
+    checks.number("alpha", alpha, above=0, below=1)
+    checks.whole("limit", limit, FEWEST_SAMPLES, LARGEST)
     distribution = checked_distribution("p", FOX["p"] if p is None else p)
     other = checked_distribution("q", FOX["q"] if q is None else q)
     if len(distribution) != len(other):

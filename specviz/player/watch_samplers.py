@@ -140,7 +140,8 @@ def of_pair(
             if run not in loops:
                 loops.clear()
                 own = (seed + run) % SEED_LIMIT
-                loops[run] = own_loop(pair, prompt, length, drafter, rule, Sampling(), own, fault)
+                made = own_loop(pair, prompt, length, drafter, rule, Sampling(), own, fault)
+                loops[run] = made.drawer
             tokens = np.asarray(loops[run].draw(prompt, n, 0, first))
             cells: IntArray = tokens[:, :length] @ places
             return cells

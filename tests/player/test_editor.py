@@ -101,7 +101,7 @@ def test_distributions_can_be_set_and_only_distributions() -> None:
         ({"way": "luck"}, ValueError, "way must be one of 'one'"),
         ({"fault": "bad_luck"}, ValueError, "fault must be one of 'bare_threshold'"),
         ({"seed": -1}, ValueError, "seed must be a whole number"),
-        ({"theme": "pink"}, ValueError, "theme must be one of auto, light, dark"),
+        ({"theme": "pink"}, ValueError, "theme must be 'auto', 'light' or 'dark'"),
     ],
 )
 def test_wrong_input_is_one_sentence(
