@@ -149,7 +149,7 @@ def test_it_is_written_whole_or_not_at_all(
         ({"rounds": []}, ValueError, "rounds must name at least one round"),
         ({"rounds": "all"}, TypeError, r"rounds must be a range, such as range\(0, 10\)"),
         ({"rounds": 3}, TypeError, "rounds must be a range"),
-        ({"rounds": [0.5]}, TypeError, "rounds\[0\] must be a whole number from 0 to 4, got 0.5"),
+        ({"rounds": [0.5]}, TypeError, r"rounds\[0\] must be a whole number from 0 to 4, got 0.5"),
         ({"seconds_per_step": 0}, ValueError, r"seconds_per_step must be a number from 0.05 to 10"),
         ({"seconds_per_step": "1"}, TypeError, "seconds_per_step must be a number from 0.05 to 10"),
         (

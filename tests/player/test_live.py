@@ -161,7 +161,7 @@ def test_the_page_asks_by_messages(made: Any) -> None:
     assert live.wait(20).meta["sampling"]["temperature"] == 0.5
     assert live.settings["gamma"] == 2
     live._handle_custom_msg({"ask": "run", "settings": {"drafter": "slow"}}, [])
-    assert live.error.startswith("drafter must be one of 'draft model', 'prompt lookup', tree")
+    assert live.error.startswith("drafter must be one of 'draft model', 'prompt lookup', 'tree'")
     live._handle_custom_msg({"ask": "weather"}, [])
     live._handle_custom_msg(None, [])
     live._handle_custom_msg({"ask": "run", "settings": dict(live.settings)}, [])

@@ -308,7 +308,7 @@ def test_the_page_needs_no_model_and_says_so_without_scripts(tmp_path: Path) -> 
         ({"p": P}, "p and q must be given together"),
         ({"labels": ["a"]}, "labels must come with p and q"),
         ({"alpha": 0}, "alpha must be a number between 0 and 1"),
-        ({"limit": 1}, "limit must be between 100"),
+        ({"limit": 1}, "limit must be a whole number >= 100"),
         ({"p": P, "q": [0.5, 0.5]}, "p and q must have one length"),
         ({"fault": "no such"}, "fault must be one of"),
     ]
