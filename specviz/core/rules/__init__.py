@@ -28,6 +28,7 @@ __all__ = [
     "Rule",
     "block",
     "check_fits",
+    "checked_drafter",
     "get_rule",
     "greedy",
     "lenience",
@@ -125,6 +126,15 @@ def get_rule(rule: str | Rule) -> Rule:
     return rule if isinstance(rule, Rule) else RULES[checks.one_of("verify", rule, RULES)]
 
 
+def checked_drafter(drafter: Any) -> Drafter:
+    """Return a drafter, or raise TypeError with an example of one."""
+    if isinstance(drafter, type) or not isinstance(drafter, Drafter):
+        raise TypeError(
+            f"drafter must be a specviz drafter such as DraftModel(gamma=4), got {drafter!r}"
+        )
+    return drafter
+
+
 def check_fits(drafter: Drafter, rule: Rule) -> None:
     """Hold what a drafter requires against a rule: the one check behind every way to decode.
 
@@ -135,10 +145,7 @@ def check_fits(drafter: Drafter, rule: Rule) -> None:
     ValueError
         If the two do not go together, with what would.
     """
-    if isinstance(drafter, type) or not isinstance(drafter, Drafter):
-        raise TypeError(
-            f"drafter must be a specviz drafter such as DraftModel(gamma=4), got {drafter!r}"
-        )
+    checked_drafter(drafter)
     kind, traits = type(drafter).__name__, drafter.traits
     if traits.coupled and not rule.shares_noise:
         # Its tokens depend on the noise that the target's own draws use again: q is then not the
