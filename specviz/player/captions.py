@@ -316,7 +316,7 @@ _ASKS = {
 
 def asks(run: Run) -> str:
     """Return what decides, as the phase says it."""
-    others = "u < its chance" if run.judged_by_u else "the target's own?"
+    others = "u < its probability" if run.judged_by_u else "the target's own?"
     return _ASKS.get(str(run.header["rule"]), others)
 
 
@@ -327,7 +327,7 @@ def looks_at_p(run: Run) -> bool:
 
 def chance(run: Run) -> str:
     """Return what u is compared with."""
-    return _CHANCE.get(str(run.header["rule"]), "the chance that the rule gives it")
+    return _CHANCE.get(str(run.header["rule"]), "the rule's acceptance probability")
 
 
 def about_to(run: Run, proposed: bool) -> str:
@@ -352,7 +352,7 @@ def about_to(run: Run, proposed: bool) -> str:
 def takes_the_place(run: Run) -> str:
     """Return where the token after a rejection comes from, as the phase says it."""
     if run.header["rule"] == "block":
-        return "from what p has left"
+        return "from the residual"
     if run.judged_by_u:
         return "from the residual"
     return "from the target's p" if looks_at_p(run) else "the target's own"

@@ -12,8 +12,8 @@ from specviz.player.frames import Frame, in_blocks, rejected_row
 from specviz.player.projection import NONE
 from specviz.player.run import ACCEPTED, Run
 
-REST = "residual, laid end to end: the token that comes instead"
-OWN_DRAW = "how the proposal came: the draft's own draw from q"
+REST = "residual, stacked from 0 to 1: the draw picks the new token"
+OWN_DRAW = "the proposal: the draft's own draw from q"
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,10 @@ def _draft_draw(run: Run, frame: Frame) -> Draw:
         return Draw(f"No draw: the draft chose {quoted(it.text)} outright.")
     race = draft_race(run, row)
     if race:
-        said = "won a race over q, run with the noise that the target will use too."
+        said = "won a race over q, with the same noise as the target's own draw."
         return Draw(f"{quoted(it.text)} {said}", contests=[race])
-    said = f"A uniform number picks the piece of q that it falls into: {quoted(it.text)}."
-    return Draw(said, **_draft_distribution(run, row, "draft q, laid end to end"))
+    said = f"A uniform number picks the part of q where it falls: {quoted(it.text)}."
+    return Draw(said, **_draft_distribution(run, row, "draft q, stacked from 0 to 1"))
 
 
 def _draft_distribution(run: Run, row: int, title: str) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _goes_on(run: Run, frame: Frame) -> str:
         if not name:
             return " It has no child: p after it closes the round."
         return f" The walk descends: {name} is next."
-    return f" Its sibling {name} is tried next, against what is left of p." if name else ""
+    return f" Its sibling {name} is tried next, against the residual of p." if name else ""
 
 
 def _contested(run: Run, row: int) -> Draw:
@@ -161,7 +161,7 @@ def _closing_draw(run: Run, frame: Frame) -> Draw:
         return Draw(said, contests=[top_two(run, "round", r)])
     if how == RACE:
         return Draw(
-            f"A race of all tokens, each faster the likelier it is: {token} arrived first.",
+            f"All tokens race, likelier ones are faster: {token} arrived first.",
             contests=[closing_race(run, r)],
         )
     pieces = _with_closing(run, frame, distribution_pieces(run, "round", "distribution", r))
@@ -169,7 +169,7 @@ def _closing_draw(run: Run, frame: Frame) -> Draw:
     residual = run.round["closing_kind"][r] == 1 and run.judged_by_u
     return Draw(
         f"The draw {format_number(v)} falls on {token}.",
-        title="residual, laid end to end" if residual else "target p, laid end to end",
+        title="residual, stacked from 0 to 1" if residual else "target p, stacked from 0 to 1",
         colour="r" if residual else "p",
         pieces=pieces,
         v=v,
@@ -202,8 +202,8 @@ RACE = 2
 REACH, BEHIND = 3, 1.3
 """How far a lane reaches, in arrivals of the runner-up."""
 
-TARGETS = "the target's race: every token runs, the likelier the faster"
-DRAFTS = "the draft's race: the same noise, its own speeds q"
+TARGETS = "the target's race: likelier tokens run faster"
+DRAFTS = "the draft's race: the same noise, speeds from q"
 
 
 @dataclass(frozen=True)

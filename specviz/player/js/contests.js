@@ -87,7 +87,7 @@ export function targetRace(data, row) {
   const same = own === data.node.token[row];
   const text = trimmed(tokenText(data, data.node.token[row]));
   return raceOf(
-    "the target's race: every token runs, the likelier the faster",
+    "the target's race: likelier tokens run faster",
     trimmed(tokenText(data, own)),
     first,
     data.node.own_second[row],
@@ -115,7 +115,7 @@ export function draftRace(data, row) {
   if (data.node.q_draw[row] !== 2) return null;
   const text = trimmed(tokenText(data, data.node.token[row]));
   const race = raceOf(
-    "the draft's race: the same noise, its own speeds q",
+    "the draft's race: the same noise, speeds from q",
     text,
     data.node.q_time[row],
     data.node.q_second[row],
@@ -127,7 +127,7 @@ export function draftRace(data, row) {
 export function closingRace(data, r) {
   const token = trimmed(tokenText(data, data.round.closing[r]));
   return raceOf(
-    "the target's race: every token runs, the likelier the faster",
+    "the target's race: likelier tokens run faster",
     token,
     data.round.closing_time[r],
     data.round.closing_second[r],

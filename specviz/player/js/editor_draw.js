@@ -149,7 +149,7 @@ export function mountDraw() {
       const nth =
         proposal && proposal.of > 1 ? `, candidate ${proposal.index + 1} of ${proposal.of}` : "";
       const from =
-        proposal && Number.isNaN(proposal.u) ? "draft q, one-hot" : "draft q, laid end to end";
+        proposal && Number.isNaN(proposal.u) ? "draft q, one-hot" : "draft q, stacked from 0 to 1";
       drawn.update(proposal, state.words, `1 · ${from}${nth}`, "q");
       setText(
         testTitle,
@@ -167,10 +167,10 @@ export function mountDraw() {
       setStyle(needle, "visibility", judged ? "visible" : "hidden");
       if (judged) setStyle(needle, "left", `${(100 * seen.test.u).toFixed(2)}%`);
       const instruction = match
-        ? "3 · target p, laid end to end"
+        ? "3 · target p, stacked from 0 to 1"
         : closing && !closing.residual
-          ? "3 · target p, laid end to end"
-          : "3 · if rejected: what comes instead, laid end to end";
+          ? "3 · target p, stacked from 0 to 1"
+          : "3 · if rejected: the residual, stacked from 0 to 1";
       instead.update(closing, state.words, instruction, closing?.residual ? "r" : "p");
       setStyle(out, "visibility", seen.token >= 0 ? "visible" : "hidden");
       setText(chip, seen.token >= 0 ? state.words[seen.token] : "");

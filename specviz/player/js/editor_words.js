@@ -100,7 +100,7 @@ export function stepSaid(state) {
   }
   if (kind === "compare") {
     const right = rightly(it.p, it.q, it.x).chance,
-      from = i ? "what is left of p" : "the target";
+      from = i ? "the residual of p" : "the target";
     const text =
       `${word(it.x)}: ${from} gives p = ${shown(it.p[it.x])}, the draft reports q = ` +
       `${shown(it.q[it.x])}.`;

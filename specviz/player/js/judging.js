@@ -14,7 +14,8 @@ const ASKS = {
 /** What decides, as the phase says it. @param {Data} data */
 export function asks(data) {
   return (
-    ASKS[data.header.rule] ?? (data.header.judged_by_u ? "u < its chance" : "the target's own?")
+    ASKS[data.header.rule] ??
+    (data.header.judged_by_u ? "u < its probability" : "the target's own?")
   );
 }
 
@@ -25,7 +26,7 @@ export function looksAtP(data) {
 
 /** What u is compared with. @param {Data} data */
 export function chanceOf(data) {
-  return CHANCE[data.header.rule] ?? "the chance that the rule gives it";
+  return CHANCE[data.header.rule] ?? "the rule's acceptance probability";
 }
 
 /** What follows the target's pass. @param {Data} data @param {boolean} proposed */
@@ -48,7 +49,7 @@ export function aboutTo(data, proposed) {
 
 /** Where the token after a rejection comes from, as the phase says it. @param {Data} data */
 export function takesThePlace(data) {
-  if (data.header.rule === "block") return "from what p has left";
+  if (data.header.rule === "block") return "from the residual";
   if (data.header.judged_by_u) return "from the residual";
   return looksAtP(data) ? "from the target's p" : "the target's own";
 }

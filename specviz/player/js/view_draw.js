@@ -37,13 +37,11 @@ function draftDraw(data, frame) {
   if (data.node.q_draw[row] === 2)
     return {
       contests: [draftRace(data, row)],
-      says:
-        `${quoted(it.text)} won a race over q, run with the noise that the target will use ` +
-        "too.",
+      says: `${quoted(it.text)} won a race over q, with the same noise as the target's own draw.`,
     };
   return {
-    distribution: draftDistribution(data, row, "draft q, laid end to end"),
-    says: `A uniform number picks the piece of q that it falls into: ${quoted(it.text)}.`,
+    distribution: draftDistribution(data, row, "draft q, stacked from 0 to 1"),
+    says: `A uniform number picks the part of q where it falls: ${quoted(it.text)}.`,
   };
 }
 
@@ -118,7 +116,7 @@ function testDraw(data, frame, whatIf, hint) {
   };
 }
 
-const REST = "residual, laid end to end: the token that comes instead";
+const REST = "residual, stacked from 0 to 1: the draw picks the new token";
 
 /** Whether a verdict is the one that the round's residual follows. */
 function closes(data, frame, row) {
@@ -199,7 +197,7 @@ const OWN_HIDDEN =
 function contested(data, frame, row) {
   const distribution =
     data.node.q_draw[row] === 1
-      ? draftDistribution(data, row, "how the proposal came: the draft's own draw from q")
+      ? draftDistribution(data, row, "the proposal: the draft's own draw from q")
       : undefined;
   if (frame.concealed)
     return {
@@ -226,7 +224,7 @@ function closingDraw(data, frame, whatIf) {
   if (how === 2)
     return {
       contests: [closingRace(data, r)],
-      says: `A race of all tokens, each faster the likelier it is: ${quoted(token)} arrived first.`,
+      says: `All tokens race, likelier ones are faster: ${quoted(token)} arrived first.`,
     };
   const rows = withClosing(data, frame, distributionRows(data, "round", "distribution", r), true);
   const real = data.round.closing_u[r];
@@ -243,7 +241,7 @@ function closingDraw(data, frame, whatIf) {
     chosen,
     changed,
     colour: residual ? "r" : "p",
-    title: residual ? "residual, laid end to end" : "target p, laid end to end",
+    title: residual ? "residual, stacked from 0 to 1" : "target p, stacked from 0 to 1",
   };
   return {
     distribution,

@@ -129,7 +129,7 @@ export function walked(data, frame, walk) {
     quoted(tokenText(data, data.node.token[frame.first + i]));
   const out = walk.told.slice(1).map((one) => {
     const how = one.sibling
-      ? `Its sibling ${name(one.node)} is tried against what is left of p`
+      ? `Its sibling ${name(one.node)} is tried against the residual of p`
       : data.isTree
         ? `The walk descends to ${name(one.node)}`
         : `Next ${name(one.node)}`;
@@ -162,5 +162,5 @@ export function goesOn(data, frame) {
     return name
       ? ` The walk descends: ${name} is next.`
       : " It has no child: p after it closes the round.";
-  return name ? ` Its sibling ${name} is tried next, against what is left of p.` : "";
+  return name ? ` Its sibling ${name} is tried next, against the residual of p.` : "";
 }

@@ -56,7 +56,7 @@ test("what happened in a tree goes on in words", () => {
   const made = tree();
   assert.match(
     says(made, 0),
-    /rejected\. Its sibling “the” is tried next, against what is left of p\./,
+    /rejected\. Its sibling “the” is tried next, against the residual of p\./,
   );
   assert.match(says(made, 1), /accepted\. The walk descends: “dog” is next\./);
   assert.match(says(made, 4), /accepted\. It has no child: p after it closes the round\./);
