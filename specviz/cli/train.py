@@ -11,7 +11,7 @@ from specviz.figures.atomic_writing import checked_folder
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Train, and return the exit code; an interrupted run resumes when the command is repeated."""
     checked_folder(arguments.out, "--out")
-    from specviz.models.training.for_others import train_heads
+    from specviz.models.training.train_heads import train_heads
 
     folders = train_heads(
         arguments.target,

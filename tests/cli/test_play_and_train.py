@@ -109,7 +109,7 @@ def test_train_hands_its_arguments_on(
         asked.update(target=target, text=text, out=out, **rest)
         return {"eagle": Path(out) / "eagle"}
 
-    monkeypatch.setattr("specviz.models.training.for_others.train_heads", stand_in)
+    monkeypatch.setattr("specviz.models.training.train_heads.train_heads", stand_in)
     arguments = ["train", "heads", "--target", "T", "--text", "F", "--out", "O"]
     assert main([*arguments, "--kinds", "eagle", "--steps", "7", "--seed", "3"]) == 0
     assert asked == {

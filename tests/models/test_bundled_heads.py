@@ -16,9 +16,9 @@ from specviz.drafters.eagle import Eagle
 from specviz.drafters.medusa import Medusa
 from specviz.models.heads import load_heads
 from specviz.models.load import bundled
-from specviz.models.training.corpus import HELDOUT_SEED
-from specviz.models.training.heads import measure_heads
-from specviz.models.training.stories import story
+from specviz.models.training.bundled.corpus import HELDOUT_SEED
+from specviz.models.training.bundled.stories import story
+from specviz.models.training.measure_heads import measure_heads
 
 KINDS = ("medusa", "eagle")
 TOLERANCE = 0.05

@@ -9,6 +9,8 @@ target's own output head reads, so that the target's distributions can be recomp
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,6 +63,16 @@ class Features:
             part = self.parts[window // PART]
             features.append(part[window % PART, start : start + context])
         return torch.from_numpy(np.stack(ids)), torch.from_numpy(np.stack(features)).float()
+
+
+def heldout_windows(ids: np.ndarray, context: int, most: int) -> Tensor:
+    """Return up to ``most`` windows spread evenly over ``ids``, ``(count, context + 1)``."""
+    whole = (len(ids) - 1) // context
+    if whole < 1:
+        raise ValueError(f"held-out text has {len(ids)} tokens, too few for context {context}")
+    chosen = np.unique(np.linspace(0, whole - 1, min(most, whole)).astype(int))
+    rows = [np.asarray(ids[i * context : (i + 1) * context + 1], np.int64) for i in chosen]
+    return torch.from_numpy(np.stack(rows))
 
 
 def default_layers(depth: int) -> tuple[int, ...]:
@@ -151,3 +163,14 @@ def save_array(path: Path, array: NDArray[Any]) -> None:
     with temporary.open("wb") as file:
         np.save(file, array)
     temporary.replace(path)
+
+
+def replace_directory(new: Path, place: Path) -> None:
+    """Move the finished folder ``new`` to ``place``, and what was there out of the way."""
+    old = None
+    if place.exists():
+        old = Path(tempfile.mkdtemp(prefix=f".{place.name}-old-", dir=place.parent))
+        place.replace(old / "directory")
+    new.replace(place)
+    if old is not None:
+        shutil.rmtree(old)

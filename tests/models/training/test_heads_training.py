@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 
 from specviz.models.heads import EagleCache, EagleHead, MedusaHeads
 from specviz.models.model import Model, as_model
-from specviz.models.training import features, heads
-from specviz.models.training.eagle import (
+from specviz.models.training import features, fit, measure_heads, train_eagle, train_medusa
+from specviz.models.training.bundled.llama import build
+from specviz.models.training.features import default_layers, read_layers, write_features
+from specviz.models.training.fit import HeadPlan, divergence
+from specviz.models.training.measure_heads import head_card
+from specviz.models.training.train_eagle import (
     eagle_config,
     eagle_loss,
     measure_eagle,
     roll_out,
     start_from_draft,
 )
-from specviz.models.training.features import default_layers, read_layers, write_features
-from specviz.models.training.head_card import head_card
-from specviz.models.training.head_loop import HeadPlan, divergence, fit
-from specviz.models.training.medusa import measure_medusa, medusa_config, medusa_loss
-from specviz.models.training.network import build
+from specviz.models.training.train_medusa import measure_medusa, medusa_config, medusa_loss
 
 VOCAB, LAYERS = 48, (1, 2, 3)
 PLAN = HeadPlan(steps=30, rows=4, context=24, log_every=10, warmup=3)
@@ -135,7 +135,7 @@ def test_training_helps_and_resumes_exactly(
     kind: str, data: features.Features, tmp_path: Path
 ) -> None:
     target = tiny_target()
-    train: Any = heads.train_eagle if kind == "eagle" else heads.train_medusa
+    train: Any = train_eagle.train_eagle if kind == "eagle" else train_medusa.train_medusa
     whole, facts = train(target, data, LAYERS, tmp_path / "whole.safetensors", PLAN)
     assert (facts["step"], facts["rows"], facts["context"], facts["windows"]) == (30, 4, 24, 20)
     log = [json.loads(line) for line in (tmp_path / "whole.jsonl").read_text().splitlines()]
@@ -150,11 +150,9 @@ def test_training_helps_and_resumes_exactly(
             raise Stop
         return rows_of(step, plan, count)
 
-    from specviz.models.training import head_loop
-
-    rows_of, path = head_loop.rows_of, tmp_path / "stopped.safetensors"
+    rows_of, path = fit.rows_of, tmp_path / "stopped.safetensors"
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stop):
-        patch.setattr(head_loop, "rows_of", interrupted)
+        patch.setattr(fit, "rows_of", interrupted)
         train(target, data, LAYERS, path, replace(PLAN, save_every=0.0))
     again, _ = train(target, data, LAYERS, path, PLAN)
     for name, weight in whole.state_dict().items():
@@ -170,9 +168,11 @@ def test_features_tell_an_eagle_head_more_than_tokens_do(
     alpha = {}
     for on in (True, False):
         path = tmp_path / f"{on}.safetensors"
-        head, _ = heads.train_eagle(target, data, LAYERS, path, plan, steps=1, features=on)
+        head, _ = train_eagle.train_eagle(target, data, LAYERS, path, plan, steps=1, features=on)
         held = torch.from_numpy(np.random.default_rng(9).integers(0, VOCAB, (8, 25)))
-        alpha[on] = heads.measure_heads(head, target, {"random": held})["random"]["alpha"][0]
+        alpha[on] = measure_heads.measure_heads(head, target, {"random": held})["random"]["alpha"][
+            0
+        ]
     assert alpha[True] > alpha[False] + 0.02
 
 
@@ -250,10 +250,10 @@ def test_a_finished_checkpoint_is_only_loaded(data: features.Features, tmp_path:
         return module(torch.ones(1, 2)).pow(2).sum()
 
     path, plan = tmp_path / "x.safetensors", replace(PLAN, steps=2)
-    fit(module, loss, data, path, plan)
+    fit.fit(module, loss, data, path, plan)
     trained = module.weight.detach().clone()
     module.weight.data.zero_()
-    fit(module, lambda *_: pytest.fail("it trained"), data, path, plan)
+    fit.fit(module, lambda *_: pytest.fail("it trained"), data, path, plan)
     assert torch.equal(module.weight, trained)
 
 

@@ -1,25 +1,35 @@
-"""Measure an exported pair: losses, acceptance, early exits, and the gate for a release.
+"""Measure an exported pair: losses, acceptance, early exits, the gate, and how well text reads.
 
 Everything is computed in float32 with Hugging Face's own forward pass on the exported files,
 that is, on what users load. Conventions: losses in nats per token; alpha is the mean over
 positions of sum(min(p, q)) at temperature 1, all positions of full-context windows of held-out
 text ("corpus") or the positions after the prompt in text the target sampled ("written").
+
+Nats per token depend on the vocabulary. To compare editions, :func:`nats_per_character` counts
+per character of the same held-out documents; :func:`one_token_words` and :func:`invented_words`
+say how often a word stays whole on screen, and how often one occurs nowhere in the corpus.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from tqdm.auto import tqdm
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
-from specviz.models.training.batches import heldout_windows, load_domains
-from specviz.models.training.network import END_OF_TEXT
-from specviz.models.training.sampling import continue_texts
+from specviz.models.training.bundled.batches import load_domains
+from specviz.models.training.bundled.llama import END_OF_TEXT, continue_texts
+from specviz.models.training.bundled.target import load_target
+from specviz.models.training.features import heldout_windows
+from specviz.models.training.fit import overlap
 
 EXITS = (2, 4, 8, 12)
 PROMPT = 16
@@ -53,11 +63,6 @@ def gate(target: Table, draft: Table) -> Table:
     if bad:
         raise GateError(f"the draft is as good as its target or better, draft - target: {bad}")
     return margins
-
-
-def overlap(p: Tensor, q: Tensor) -> Tensor:
-    """Return sum(min(p, q)) per position for distributions ``(..., vocab)``."""
-    return torch.minimum(p, q).sum(-1)
 
 
 @torch.no_grad()
@@ -100,6 +105,135 @@ def alpha_on_written(
         p, q = target(part).logits.softmax(-1), draft(part).logits.softmax(-1)
         total += overlap(p, q)[:, given - 1 :].mean().item() * len(part)
     return round(total / len(text), 4)
+
+
+WORD = re.compile(r"(?<![A-Za-z'])[A-Za-z]+(?![A-Za-z])")
+
+
+def documents(ids: np.ndarray, tokenizer: Any) -> list[str]:
+    """Return the texts of joined documents, each of which begins with token 0."""
+    pieces = np.split(ids, np.flatnonzero(ids == END_OF_TEXT))
+    return [tokenizer.decode(piece[1:].tolist()) for piece in pieces if len(piece) > 1]
+
+
+@torch.no_grad()
+def nats_per_character(
+    model: LlamaForCausalLM, tokenizer: Any, texts: Sequence[str], context: int = 512
+) -> float:
+    """Return the loss of whole documents in nats per character, comparable across vocabularies.
+
+    A document longer than ``context`` is read in windows that overlap by a half; each token is
+    scored once, with at least half a window before it.
+    """
+    total = characters = 0.0
+    for text in texts:
+        ids = [END_OF_TEXT, *tokenizer.encode(text, add_special_tokens=False)]
+        characters += len(text)
+        scored = 1
+        for start in range(0, len(ids), context // 2):
+            window = torch.tensor(ids[start : start + context])
+            if scored >= start + len(window):
+                break
+            z = model(window[None, :-1]).logits[0].float()  # (time - 1, vocab)
+            losses = F.cross_entropy(z, window[1:], reduction="none")
+            total += losses[scored - start - 1 :].sum().item()
+            scored = start + len(window)
+    return total / characters
+
+
+def one_token_words(tokenizer: Any, texts: Iterable[str]) -> float:
+    """Return the share of all words in ``texts`` that are one token with the space before them."""
+    words = Counter(word for text in texts for word in WORD.findall(text))
+    whole = sum(
+        count
+        for word, count in words.items()
+        if len(tokenizer.encode(f" {word}", add_special_tokens=False)) == 1
+    )
+    return whole / max(1, sum(words.values()))
+
+
+def invented_words(
+    model: LlamaForCausalLM, tokenizer: Any, prompts: Tensor, known: set[str], *,
+    words: int = 2000, temperature: float = 0.8, seed: int = 0,
+) -> tuple[float, list[str]]:  # fmt: skip
+    """Return the share of sampled words that are not in ``known`` (lower case), and those words.
+
+    Parameters
+    ----------
+    model, tokenizer
+        Who writes.
+    prompts
+        ``(count, n)`` ids; as many are continued to half the context as ``words`` need.
+    known
+        Every word of the corpus.
+    words
+        How many words to look at.
+    temperature, seed
+        Of the sampling.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    length = model.config.max_position_embeddings // 2
+    found: list[str] = []
+    for part in prompts.split(8):
+        rows = continue_texts(
+            model, part, length, generator, dtype=torch.float32, progress=False,
+            temperature=temperature,
+        )  # fmt: skip
+        for row in rows[:, prompts.shape[1] :]:  # the cut may halve a row's first and last word
+            text = tokenizer.decode(row.tolist(), skip_special_tokens=True)
+            found += [word.lower() for word in WORD.findall(text)[1:-1]]
+        if len(found) >= words:
+            break
+    found = found[:words]
+    strange = [word for word in found if word not in known]
+    return len(strange) / max(1, len(found)), strange
+
+
+def text_quality(place: Path, corpus: Path, tokenizer: Any | None = None) -> dict[str, Any]:
+    """Measure what a reader of the target's text sees; any edition, on the same held-out text.
+
+    Parameters
+    ----------
+    place
+        A Hugging Face directory with its own tokenizer, or a run's folder with ``tokenizer``.
+    corpus
+        The folder whose held-out documents are read.
+    tokenizer
+        Of a run that was not exported yet.
+
+    Returns
+    -------
+    dict
+        ``nats_per_character``, ``one_token_words`` and ``characters_per_token`` per domain;
+        ``invented_words`` of prose: their share, and the words.
+    """
+    theirs = AutoTokenizer.from_pretrained(corpus / "tokenizer")
+    if tokenizer is None:
+        model, tokenizer = _load(place), AutoTokenizer.from_pretrained(place)
+    else:
+        model = load_target(place)[0]
+    texts = {n: documents(ids, theirs) for n, ids in load_domains(corpus, "heldout").items()}
+    known = {
+        word.lower()
+        for ids in load_domains(corpus, "train").values()
+        for text in documents(ids, theirs)
+        for word in WORD.findall(text)
+    }
+    beginnings = [tokenizer.encode(text, add_special_tokens=False) for text in texts["prose"]]
+    prompts = torch.tensor([[END_OF_TEXT, *ids[: PROMPT - 1]] for ids in beginnings])
+    share, strange = invented_words(model, tokenizer, prompts, known)
+    result: dict[str, Any] = {
+        "nats_per_character": {}, "one_token_words": {}, "characters_per_token": {},
+        "invented_words": {"share": round(share, 4), "words": strange},
+    }  # fmt: skip
+    for name, every in texts.items():
+        some = every[:60]
+        tokens = sum(len(tokenizer.encode(text, add_special_tokens=False)) for text in every)
+        nats = nats_per_character(model, tokenizer, some)
+        result["nats_per_character"][name] = round(nats, 4)
+        result["one_token_words"][name] = round(one_token_words(tokenizer, every), 4)
+        result["characters_per_token"][name] = round(sum(map(len, every)) / tokens, 2)
+    return result
 
 
 def _load(place: Path) -> LlamaForCausalLM:

@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from specviz.models.training.grammar import (
+from specviz.models.training.bundled.grammar import (
     Phrase,
     Sequence_,
     Value,

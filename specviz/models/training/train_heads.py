@@ -27,18 +27,19 @@ from specviz.decoding.hf.cache import cache_argument
 from specviz.models.heads import save_heads
 from specviz.models.load import load
 from specviz.models.pair import Pair
-from specviz.models.training.batches import heldout_windows
 from specviz.models.training.features import (
     Features,
     default_layers,
+    heldout_windows,
     load_features,
     save_array,
     write_features,
 )
-from specviz.models.training.head_card import head_card
-from specviz.models.training.head_loop import HeadPlan
-from specviz.models.training.heads import measure_heads, train_eagle, train_medusa, with_ranks
-from specviz.models.training.own_draft import check_draftable, train_draft, write_draft
+from specviz.models.training.fit import HeadPlan
+from specviz.models.training.measure_heads import head_card, measure_heads, with_ranks
+from specviz.models.training.train_draft import check_draftable, train_draft, write_draft
+from specviz.models.training.train_eagle import train_eagle
+from specviz.models.training.train_medusa import train_medusa
 
 KINDS = ("medusa", "eagle", "draft")
 CONTEXT = 512

@@ -13,10 +13,8 @@ from torch import Tensor
 
 from specviz.models.model import Model
 from specviz.models.pair import Pair
-from specviz.models.training.export import replace_directory
-from specviz.models.training.features import Features
-from specviz.models.training.head_loop import HeadPlan, divergence, fit, log_distributions
-from specviz.models.training.measure import overlap
+from specviz.models.training.features import Features, replace_directory
+from specviz.models.training.fit import HeadPlan, divergence, fit, log_distributions, overlap
 
 PARTS = ("embed_tokens", "layers", "norm")
 
@@ -53,7 +51,7 @@ def one_layer(model: Any) -> Any:
 
 
 def train_draft(
-    target: Model, data: Features, path: Path, plan: HeadPlan
+    target: Model, data: Features, path: Path, plan: HeadPlan, facts: dict[str, Any] | None = None
 ) -> tuple[Any, dict[str, Any]]:
     """Distil a draft from the features of a target; return it and the facts of the run."""
     draft, out = one_layer(target.model), target.model.get_output_embeddings()
@@ -63,7 +61,7 @@ def train_draft(
             log_p = log_distributions(features[:, :, -1], out)
         return divergence(log_p, draft(ids[:, :-1], use_cache=False).logits)
 
-    return draft, fit(draft, loss, data, path, plan)
+    return draft, fit(draft, loss, data, path, plan, facts)
 
 
 @torch.no_grad()
@@ -103,6 +101,3 @@ def write_draft(
         pair.tokenizer.save_pretrained(new)
         (new / "README.md").write_text("\n".join(lines), "utf-8")
         replace_directory(new, place)
-
-
-__all__ = ["check_draftable", "measure_draft", "one_layer", "train_draft", "write_draft"]

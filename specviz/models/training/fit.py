@@ -1,4 +1,11 @@
-"""The loop that trains any head: shuffled batches, Muon and AdamW, checkpoints, a log, resume."""
+"""How anything here is trained: Muon and AdamW, one schedule, checkpoints, and the loop for heads.
+
+Muon (Jordan et al. 2024) replaces a matrix's momentum by the nearest orthogonal matrix; it takes
+the matrices inside the layers, AdamW everything else. A checkpoint is one safetensors file of
+tensors and plain facts. Together with the number of the step it is the whole state, because which
+rows a step reads follows from its number: training that goes on from one is bit-equal to training
+that never stopped (same machine, same number of threads).
+"""
 
 from __future__ import annotations
 
@@ -13,12 +20,136 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
-from specviz.models.training import checkpoint
 from specviz.models.training.features import Features
-from specviz.models.training.optimizers import ADAM_RATE, MUON_RATE, Optimiser, warmup_stable_decay
+
+MUON_RATE = 0.02
+ADAM_RATE = 2e-3
+
+
+def warmup_stable_decay(
+    step: int, warmup: int, decay_start: int | None = None, decay_steps: int = 0
+) -> float:
+    """Return the learning-rate factor of ``step`` (the first step is 0).
+
+    It rises linearly over ``warmup`` steps, stays at 1, and, once a cooldown has been asked for
+    at ``decay_start``, falls as 1 - sqrt(progress) to nearly 0 (Hägele et al. 2024, "Scaling
+    distributions and compute-optimal training beyond fixed training durations"): nobody has to know
+    in advance when training ends.
+
+    Examples
+    --------
+    >>> [warmup_stable_decay(s, 2, 10, 4) for s in (0, 1, 5, 11)]
+    [0.5, 1.0, 1.0, 0.5]
+    """
+    factor = min(1.0, (step + 1) / warmup) if warmup else 1.0
+    if decay_start is None or step < decay_start:
+        return factor
+    progress = min(1.0, (step - decay_start) / max(1, decay_steps))
+    return factor * max(0.0, 1.0 - progress**0.5)
+
+
+class Optimiser:
+    """Muon and AdamW behind one ``step``.
+
+    Parameters
+    ----------
+    model
+        Its two-dimensional parameters whose name contains ``layers`` go to Muon.
+    decay
+        Muon's decoupled weight decay.
+    muon_rate, adam_rate
+        Learning rates at factor 1.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        decay: float = 0.05,
+        muon_rate: float = MUON_RATE,
+        adam_rate: float = ADAM_RATE,
+    ) -> None:
+        named = dict(model.named_parameters())
+        self.matrices = {n: p for n, p in named.items() if p.dim() == 2 and "layers" in n}
+        self.others = {n: p for n, p in named.items() if n not in self.matrices}
+        self.rates = (muon_rate, adam_rate)
+        # "original": a tall matrix's update is scaled by sqrt(rows / columns)
+        self.muon = torch.optim.Muon(
+            self.matrices.values(), lr=muon_rate, weight_decay=decay, adjust_lr_fn="original"
+        )
+        self.adam = torch.optim.AdamW(
+            self.others.values(), lr=adam_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True
+        )
+
+    def step(self, factor: float, clip: float = 1.0) -> None:
+        """Clip the gradients to norm ``clip``, update at ``factor`` times the rates, clear."""
+        nn.utils.clip_grad_norm_([*self.matrices.values(), *self.others.values()], clip)
+        for optimiser, rate in zip((self.muon, self.adam), self.rates, strict=True):
+            optimiser.param_groups[0]["lr"] = rate * factor
+            optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the whole state by name, ready for a checkpoint."""
+        state = {
+            f"muon.{name}": self.muon.state[matrix]["momentum_buffer"]
+            for name, matrix in self.matrices.items()
+            if matrix in self.muon.state
+        }
+        for name, parameter in self.others.items():
+            for key, value in self.adam.state[parameter].items():
+                state[f"adam.{name}.{key}"] = value
+        return state
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        """Continue from what ``tensors`` returned."""
+        for name, matrix in self.matrices.items():
+            if f"muon.{name}" in state:
+                self.muon.state[matrix] = {"momentum_buffer": state[f"muon.{name}"].clone()}
+        for name, parameter in self.others.items():
+            keys = [key for key in state if key.startswith(f"adam.{name}.")]
+            self.adam.state[parameter] = {key.rsplit(".", 1)[1]: state[key].clone() for key in keys}
+
+
+def save_checkpoint(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    """Write ``tensors`` and the JSON-able ``facts`` to ``path`` atomically.
+
+    An interrupted save leaves the previous file untouched.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    whole = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    save_file(whole, temporary, metadata={"format": "pt", "facts": json.dumps(facts)})
+    temporary.replace(path)
+
+
+def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors and the facts of a checkpoint.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"no checkpoint at {path}; train first, or give another --run")
+    with safe_open(path, framework="pt") as file:
+        facts = json.loads(file.metadata()["facts"])
+        names = file.keys()
+        return {name: file.get_tensor(name) for name in names}, facts
+
+
+@torch.no_grad()
+def restore(model: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Copy a checkpoint's weights (names with ``model.`` before them) into ``model``."""
+    for name, parameter in model.named_parameters():
+        parameter.copy_(tensors[f"model.{name}"])
+
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """(ids ``(rows, time + 1)``, features ``(rows, time, layers, hidden)``) → a scalar."""
@@ -117,12 +248,12 @@ def fit(
         parameter.requires_grad_(not plan.only or name.startswith(plan.only))
     optimiser = Optimiser(_Sorted(module), muon_rate=plan.muon_rate, adam_rate=plan.adam_rate)
     if path.is_file():
-        tensors, now_facts = checkpoint.load(path)
-        _restore(module, tensors)
+        tensors, now_facts = load_checkpoint(path)
+        restore(module, tensors)
         optimiser.load(tensors)
     elif plan.start is not None:
-        tensors, earlier = checkpoint.load(plan.start)
-        _restore(module, tensors)
+        tensors, earlier = load_checkpoint(plan.start)
+        restore(module, tensors)
         now_facts["before"] = earlier["step"] + earlier.get("before", 0)
     device = next(module.parameters()).device
     begin = saved = time.monotonic()
@@ -150,16 +281,10 @@ def fit(
         if now_facts["step"] == plan.steps or now - saved > plan.save_every:
             saved = now
             tensors = {f"model.{name}": p for name, p in module.named_parameters()}
-            checkpoint.save(path, {**tensors, **optimiser.tensors()}, now_facts)
+            save_checkpoint(path, {**tensors, **optimiser.tensors()}, now_facts)
     bar.close()
     module.eval().requires_grad_(False)
     return now_facts
-
-
-def _restore(module: nn.Module, tensors: dict[str, Tensor]) -> None:
-    with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            parameter.copy_(tensors[f"model.{name}"])
 
 
 def logits_of(state: Tensor, head: Any) -> Tensor:
@@ -169,10 +294,7 @@ def logits_of(state: Tensor, head: Any) -> Tensor:
 
 
 def log_distributions(state: Tensor, head: Any) -> Tensor:
-    """Return float32 log distributions ``(....
-
-    Vocab)`` that the target's output head gives to a state.
-    """
+    """Return float32 log-probabilities ``(..., vocab)``: the target's output head on a state."""
     return logits_of(state, head).float().log_softmax(-1)
 
 
@@ -185,7 +307,7 @@ class Divergence(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, log_p: Tensor) -> Tensor:
-        """Return a scalar from draft logits and target log distributions, ``(..., vocab)`` each."""
+        """Return a scalar from draft logits and target log-probabilities, ``(..., vocab)`` each."""
         q = logits.float()
         log_mass = q.logsumexp(-1, keepdim=True)
         p = log_p.exp()
@@ -202,9 +324,11 @@ class Divergence(torch.autograd.Function):
 
 
 def divergence(log_p: Tensor, logits: Tensor) -> Tensor:
-    """Return the mean KL(p || q) in nats; target log distributions and draft logits ``(....
-
-    Vocab)``.
-    """
+    """Return the mean KL(p || q) in nats from log p and the draft's logits, ``(..., vocab)``."""
     value: Tensor = Divergence.apply(logits, log_p)
     return value
+
+
+def overlap(p: Tensor, q: Tensor) -> Tensor:
+    """Return sum(min(p, q)) per position for distributions ``(..., vocab)``."""
+    return torch.minimum(p, q).sum(-1)

@@ -15,21 +15,25 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import signal
+import tempfile
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
+from torch.multiprocessing.spawn import spawn
 from transformers import LlamaForCausalLM
 
-from specviz.models.training import checkpoint
-from specviz.models.training.batches import SHARES, Mixture, heldout_windows, load_domains
-from specviz.models.training.network import (
+from specviz.models.training.bundled.batches import SHARES, Mixture, load_domains
+from specviz.models.training.bundled.llama import (
     block,
     build,
     compiled_block,
@@ -37,8 +41,14 @@ from specviz.models.training.network import (
     logits,
     read_out,
 )
-from specviz.models.training.optimizers import Optimiser, warmup_stable_decay
-from specviz.models.training.parallel import Workers
+from specviz.models.training.features import heldout_windows
+from specviz.models.training.fit import (
+    Optimiser,
+    load_checkpoint,
+    restore,
+    save_checkpoint,
+    warmup_stable_decay,
+)
 
 FIXED_EXIT = 4
 ROTATING_EXITS = (8, 2, 12, 6)
@@ -49,11 +59,65 @@ COOLED = "cooled.safetensors"
 
 
 @dataclass(frozen=True)
+class Workers:
+    """Which worker this process is, of how many."""
+
+    rank: int = 0
+    world: int = 1
+
+    def sum_(self, tensor: Tensor) -> None:
+        """Replace ``tensor`` by its sum over the workers."""
+        if self.world > 1:
+            dist.all_reduce(tensor)
+
+    def average_gradients(self, parameters: Iterable[torch.nn.Parameter], extra: Tensor) -> Tensor:
+        """Average the gradients in place and return the average of ``extra`` (1-D) as well."""
+        if self.world == 1:
+            return extra
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        flat = torch.cat([extra, *(gradient.flatten() for gradient in gradients)])
+        self.sum_(flat)
+        flat /= self.world
+        place = len(extra)
+        for gradient in gradients:
+            gradient.copy_(flat[place : place + gradient.numel()].view_as(gradient))
+            place += gradient.numel()
+        return flat[: len(extra)]
+
+
+def _enter(rank: int, world: int, meeting: str, work: Callable[..., None], args: Any) -> None:
+    if Path("/sys/class/net/lo").exists():
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=world)
+    try:
+        work(Workers(rank, world), *args)
+    finally:
+        dist.destroy_process_group()
+
+
+def launch(count: int, work: Callable[..., None], *args: Any) -> None:
+    """Call ``work(workers, *args)`` in ``count`` processes with one thread each.
+
+    With ``count`` 1 it is called here. ``work`` and ``args`` must be picklable otherwise.
+    """
+    if count < 1:
+        raise ValueError(f"workers must be at least 1, not {count}")
+    torch.set_num_threads(1)
+    if count == 1:
+        work(Workers(), *args)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        meeting = str(Path(folder) / "meeting")
+        spawn(_enter, (count, meeting, work, args), nprocs=count)
+
+
+@dataclass(frozen=True)
 class Settings:
     """Everything that decides what a run computes; kept in its checkpoints."""
 
     layers: int = 16
-    vocab: int = 2048
+    vocab: int = 4096
     hidden: int = 256
     intermediate: int = 512
     heads: int = 4
@@ -165,9 +229,9 @@ class Run:
         tensors = self._find()
         self.settings = Settings(**self.facts["settings"])
         self.model = self.settings.build()
-        self.optimiser = Optimiser(self.model, workers)
+        self.optimiser = Optimiser(self.model)
         if tensors:
-            checkpoint.restore(self.model, tensors)
+            restore(self.model, tensors)
             self.optimiser.load(tensors)
         self.mixture = Mixture(
             load_domains(corpus, "train"), self.settings.shares, self.settings.seed
@@ -189,16 +253,16 @@ class Run:
         """Load what to continue from and set ``facts``; an unfinished cooldown goes on."""
         stable, cooled = self.folder / STABLE, self.folder / COOLED
         if self.plan.cooldown:
-            tensors, facts = checkpoint.load(stable)
+            tensors, facts = load_checkpoint(stable)
             start = facts["step"]
             if cooled.is_file():
-                begun, half = checkpoint.load(cooled)
+                begun, half = load_checkpoint(cooled)
                 if half["decay_start"] == start and half["decay_steps"] == self.plan.cooldown:
                     tensors, facts = begun, half
             self.facts = {**facts, "decay_start": start, "decay_steps": self.plan.cooldown}
             return tensors
         if stable.is_file():
-            tensors, self.facts = checkpoint.load(stable)
+            tensors, self.facts = load_checkpoint(stable)
             return tensors
         return {}
 
@@ -207,7 +271,7 @@ class Run:
         if self.workers.rank == 0:
             tensors = {f"model.{n}": p for n, p in self.model.named_parameters()}
             path = self.folder / (STABLE if self.facts["decay_start"] is None else COOLED)
-            checkpoint.save(path, {**tensors, **self.optimiser.tensors()}, self.facts)
+            save_checkpoint(path, {**tensors, **self.optimiser.tensors()}, self.facts)
 
     def log(self, **line: Any) -> None:
         """Print a line and append it to ``log.jsonl`` (worker 0 only)."""
@@ -296,3 +360,12 @@ def train(workers: Workers, corpus: Path, folder: Path, settings: Settings, plan
             run.save()
             if workers.rank == 0:
                 run.log(step=facts["step"], heldout=evaluate(run.model, run.heldout))
+
+
+def load_target(run: Path) -> tuple[LlamaForCausalLM, dict[str, Any]]:
+    """Return the target of a run (after its cooldown if it had one) and its facts."""
+    path = run / (COOLED if (run / COOLED).is_file() else STABLE)
+    tensors, facts = load_checkpoint(path)
+    model = Settings(**facts["settings"]).build()
+    restore(model, tensors)
+    return model.eval().requires_grad_(False), facts

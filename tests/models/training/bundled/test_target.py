@@ -13,16 +13,17 @@ import pytest
 import torch
 from torch import Tensor
 
-from specviz.models.training import checkpoint, optimizers
-from specviz.models.training.draft import load_target
-from specviz.models.training.parallel import Workers, launch
-from specviz.models.training.target import (
+from specviz.models.training import fit
+from specviz.models.training.bundled.target import (
     COOLED,
     STABLE,
     Run,
+    Workers,
+    launch,
+    load_target,
     train,
 )
-from tests.models.training.small import PLAN, TINY, curve
+from tests.models.training.bundled.small import PLAN, TINY, curve
 
 
 def test_resumed_training_is_uninterrupted_training(corpus: Path, tmp_path: Path) -> None:
@@ -30,8 +31,8 @@ def test_resumed_training_is_uninterrupted_training(corpus: Path, tmp_path: Path
     train(Workers(), corpus, one, TINY, replace(PLAN, steps=8))
     train(Workers(), corpus, two, TINY, replace(PLAN, steps=5))
     train(Workers(), corpus, two, TINY, replace(PLAN, steps=3))
-    whole, whole_facts = checkpoint.load(one / STABLE)
-    parts, parts_facts = checkpoint.load(two / STABLE)
+    whole, whole_facts = fit.load_checkpoint(one / STABLE)
+    parts, parts_facts = fit.load_checkpoint(two / STABLE)
     assert whole_facts["step"] == parts_facts["step"] == 8
     assert whole_facts["rows"] == parts_facts["rows"]
     assert set(whole) == set(parts)
@@ -46,11 +47,11 @@ def test_a_resume_that_forgets_the_optimiser_is_noticed(
     one, two = tmp_path / "one", tmp_path / "two"
     train(Workers(), corpus, one, TINY, replace(PLAN, steps=8))
     train(Workers(), corpus, two, TINY, replace(PLAN, steps=5))
-    monkeypatch.setattr(optimizers.Optimiser, "load", lambda self, state: None)
+    monkeypatch.setattr(fit.Optimiser, "load", lambda self, state: None)
     train(Workers(), corpus, two, TINY, replace(PLAN, steps=3))
     name = "model.model.embed_tokens.weight"
     assert not torch.equal(
-        checkpoint.load(one / STABLE)[0][name], checkpoint.load(two / STABLE)[0][name]
+        fit.load_checkpoint(one / STABLE)[0][name], fit.load_checkpoint(two / STABLE)[0][name]
     )
 
 
@@ -61,9 +62,9 @@ def test_training_learns_and_cools_down_beside_the_stable_checkpoint(
     train(Workers(), corpus, run, TINY, replace(PLAN, steps=30))
     before = (run / STABLE).read_bytes()
     train(Workers(), corpus, run, TINY, replace(PLAN, cooldown=6, steps=4))
-    assert checkpoint.load(run / COOLED)[1]["step"] == 34
+    assert fit.load_checkpoint(run / COOLED)[1]["step"] == 34
     train(Workers(), corpus, run, TINY, replace(PLAN, cooldown=6))  # goes on, and ends
-    facts = checkpoint.load(run / COOLED)[1]
+    facts = fit.load_checkpoint(run / COOLED)[1]
     assert (facts["step"], facts["decay_start"], facts["decay_steps"]) == (36, 30, 6)
     assert facts["contexts"] == {"32": 36}
     assert (run / STABLE).read_bytes() == before
@@ -124,13 +125,13 @@ def test_an_interrupted_save_leaves_the_old_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.safetensors"
-    checkpoint.save(path, {"x": torch.ones(2)}, {"step": 1})
+    fit.save_checkpoint(path, {"x": torch.ones(2)}, {"step": 1})
 
     def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(checkpoint, "save_file", fail)
+    monkeypatch.setattr(fit, "save_file", fail)
     with pytest.raises(OSError, match="disk full"):
-        checkpoint.save(path, {"x": torch.zeros(2)}, {"step": 2})
-    tensors, facts = checkpoint.load(path)
+        fit.save_checkpoint(path, {"x": torch.zeros(2)}, {"step": 2})
+    tensors, facts = fit.load_checkpoint(path)
     assert facts == {"step": 1} and tensors["x"].sum() == 2

@@ -1,6 +1,6 @@
 """Build the training corpus: three domains, a tokenizer, and a record of where it came from.
 
-``python -m specviz.models.training.corpus --work DIR --prose PATH`` writes into ``DIR``:
+``python -m specviz.models.training.bundled.corpus --work DIR --prose PATH`` writes into ``DIR``:
 
 * ``tokenizer/``: a Hugging Face directory;
 * ``{stories,prose,records}_{train,heldout}.npy``: uint16 tokens, documents joined, each
@@ -17,16 +17,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from tqdm.auto import tqdm
 from transformers import PreTrainedTokenizerFast
 
-from specviz.models.training import prose, records, stories, tokenizer
+from specviz.models.training.bundled import prose, records, stories
+from specviz.models.training.features import replace_directory
 
 DOMAINS = ("stories", "prose", "records")
 SPLITS = ("train", "heldout")
@@ -38,10 +41,66 @@ HELDOUT_SHARE = 40
 PROSE_DOCUMENT = 1800
 """A prose document closes at the first paragraph end beyond this many characters."""
 _SOURCES = {
-    "stories": ("specviz/models/training/stories.py", "same licence as this repository"),
+    "stories": ("specviz/models/training/bundled/stories.py", "same licence as this repository"),
     "prose": ("six novels by Jane Austen, Debian package r-cran-janeaustenr", "public domain"),
-    "records": ("specviz/models/training/records.py", "same licence as this repository"),
+    "records": ("specviz/models/training/bundled/records.py", "same licence as this repository"),
 }
+
+VOCAB_SIZE = 4096
+"""So 97% of the words of held-out stories, and 83% of the novels', are one token."""
+END_OF_TEXT = "<|endoftext|>"
+"""Begins and ends every document; id 0, both ``bos`` and ``eos``."""
+PADDING = "<|pad|>"
+"""Id 1; never trained on."""
+
+
+def train_tokenizer(texts: Iterable[str], vocab_size: int = VOCAB_SIZE) -> PreTrainedTokenizerFast:
+    """Learn a byte-level BPE (Sennrich et al. 2016) from texts.
+
+    Parameters
+    ----------
+    texts
+        Documents.
+    vocab_size
+        Tokens in all: 2 special ones, 256 bytes, and merges.
+
+    Returns
+    -------
+    PreTrainedTokenizerFast
+        Adds no token of its own when encoding, and decodes byte for byte.
+    """
+    if vocab_size < 258:
+        raise ValueError(f"vocab_size must be at least 258 (2 special + 256 bytes): {vocab_size}")
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=[END_OF_TEXT, PADDING],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        min_frequency=2,
+        show_progress=False,
+    )
+    bpe.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=bpe,
+        bos_token=END_OF_TEXT,
+        eos_token=END_OF_TEXT,
+        pad_token=PADDING,
+        clean_up_tokenization_spaces=False,
+        add_bos_token=False,
+        add_eos_token=False,
+    )
+
+
+def save_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: str | Path) -> None:
+    """Write the tokenizer as a Hugging Face directory, all or nothing."""
+    folder = Path(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        fresh = Path(scratch) / "tokenizer"
+        tokenizer.save_pretrained(fresh)
+        replace_directory(fresh, folder)
 
 
 def generated(
@@ -123,8 +182,8 @@ def build(work: str | Path, prose_path: str | Path, n_stories: int, n_records: i
         "records": generated(records.record, n_records, HELDOUT_DOCUMENTS, "records"),
     }
     sample = texts["stories"][0][:3000] + texts["prose"][0] + texts["records"][0][:3000]
-    tok = tokenizer.train(sample)
-    tokenizer.save(tok, work / "tokenizer")
+    tok = train_tokenizer(sample)
+    save_tokenizer(tok, work / "tokenizer")
     summary: dict[str, Any] = {"vocab_size": len(tok), "domains": {}, "novels": list(novels)}
     for domain, both in texts.items():
         source, licence = _SOURCES[domain]
@@ -166,23 +225,15 @@ def load_split(work: str | Path, domain: str, split: str) -> np.ndarray:
     if not path.is_file():
         raise FileNotFoundError(
             f"work: {path} is missing; build it with "
-            "'python -m specviz.models.training.corpus --work DIR --prose PATH'"
+            "'python -m specviz.models.training.bundled.corpus --work DIR --prose PATH'"
         )
     array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
     return array
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Command line: see the module's docstring."""
-    parser = argparse.ArgumentParser(description="Build the training corpus.")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what ``build`` takes to its command line."""
     parser.add_argument("--work", required=True, help="folder to write into")
     parser.add_argument("--prose", required=True, help="r-cran-janeaustenr .deb, or Rdata.rdb")
     parser.add_argument("--stories", type=int, default=36_000)
     parser.add_argument("--records", type=int, default=12_000)
-    options = parser.parse_args(arguments)
-    work = build(options.work, options.prose, options.stories, options.records)
-    print((work / "corpus.json").read_text("utf-8"))
-
-
-if __name__ == "__main__":
-    main()

@@ -7,6 +7,7 @@ right marginal.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -14,8 +15,16 @@ from torch import Tensor
 
 from specviz.models.heads.config import MedusaConfig, fingerprint
 from specviz.models.heads.medusa import MedusaHeads
-from specviz.models.training.head_loop import Loss, divergence, log_distributions, logits_of
-from specviz.models.training.measure import overlap
+from specviz.models.training.features import Features
+from specviz.models.training.fit import (
+    HeadPlan,
+    Loss,
+    divergence,
+    fit,
+    log_distributions,
+    logits_of,
+    overlap,
+)
 
 DECAY = 0.8
 """How much less each further head counts in the loss (Cai et al. 2024, section 2.2.1)."""
@@ -53,6 +62,20 @@ def medusa_loss(heads: MedusaHeads, model: Any) -> Loss:
         return total / sum(weights)
 
     return loss
+
+
+def train_medusa(
+    target: Any, data: Features, layers: tuple[int, ...], path: Path, plan: HeadPlan,
+    *, heads: int = 4, blocks: int = 1, read: tuple[int, ...] | None = None,
+) -> tuple[MedusaHeads, dict[str, Any]]:  # fmt: skip
+    """Train Medusa heads that read the layers ``read`` (all) of those kept in ``data``."""
+    torch.manual_seed(plan.seed)
+    read = layers if read is None else read
+    module = MedusaHeads(medusa_config(target, read, heads=heads, blocks=blocks))
+    module.to(target.model.device)
+    inner = medusa_loss(module, target.model)
+    columns = [layers.index(layer) for layer in read]
+    return module, fit(module, lambda ids, f: inner(ids, f[:, :, columns]), data, path, plan)
 
 
 @torch.no_grad()

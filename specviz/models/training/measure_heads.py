@@ -1,11 +1,22 @@
-"""The cards of heads, written from measured numbers only."""
+"""Measure heads on held-out text, and write their cards from those numbers only."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import torch
+
+from specviz.models.heads import EagleHead, MedusaHeads
 from specviz.models.heads.config import EagleConfig, HeadConfig
+from specviz.models.training.features import read_layers
+from specviz.models.training.train_eagle import measure_eagle
+from specviz.models.training.train_medusa import measure_medusa
+
+DEPTH = 5
+"""How deep an EAGLE head is measured: one level beyond what it was trained on."""
 
 _HEADER = """---
 license: {license}
@@ -14,6 +25,49 @@ library_name: specviz
 """
 
 Measured = Mapping[str, Mapping[str, Any]]
+
+
+@torch.no_grad()
+def measure_heads(
+    heads: MedusaHeads | EagleHead, target: Any, heldout: Mapping[str, torch.Tensor]
+) -> dict[str, dict[str, Any]]:
+    """Return per text what the heads' measure function says, averaged over its windows.
+
+    Parameters
+    ----------
+    heads
+        In eval mode.
+    target
+        The wrapped target.
+    heldout
+        Name → token ids ``(count, time + 1)``.
+    """
+    result: dict[str, dict[str, Any]] = {}
+    device = target.model.device
+    for name, windows in heldout.items():
+        sums: dict[str, Any] = {}
+        for part in windows.split(4):
+            ids = part.to(device)
+            kept = read_layers(target.model, ids[:, :-1], heads.config.layers)
+            if isinstance(heads, MedusaHeads):
+                values = measure_medusa(heads, target.model, kept, min(32, kept.shape[1] // 4))
+            else:  # as far back as the head looks
+                span = min(kept.shape[1], heads.config.window)
+                rows = kept.shape[1] // span
+                tokens = torch.cat([ids[:, i * span : (i + 1) * span + 1] for i in range(rows)])
+                pieces = torch.cat(kept[:, : rows * span].split(span, dim=1))
+                values = measure_eagle(heads, target.model, tokens, pieces, DEPTH, span // 8)
+            for key, value in values.items():
+                sums[key] = sums.get(key, 0.0) + np.array(value) * len(part)
+        result[name] = {key: (total / len(windows)).tolist() for key, total in sums.items()}
+    return result
+
+
+def with_ranks(heads: MedusaHeads, measured: Mapping[str, Mapping[str, Any]]) -> None:
+    """Keep the measured accuracy of every rank, averaged over texts, for the default tree."""
+    mean = np.mean([row["ranks"] for row in measured.values()], axis=0)
+    ranks = tuple(tuple(round(float(x), 4) for x in row) for row in mean)
+    heads.config = replace(heads.config, ranks=ranks)
 
 
 def head_card(

@@ -1,10 +1,168 @@
-"""The model cards, written from measured numbers only."""
+"""Release the family: write directories, train what to compare with, cards from measured numbers.
+
+``text-only`` and ``prose-only`` are drafts of the same size that were *not* distilled. The first
+reads the same corpus as the target, and nothing of the target; the second has only ever read
+novels. Beside the distilled draft they show what similar data, and the target's distributions,
+do for alpha.
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
+
+import torch
+from transformers import GenerationConfig, LlamaForCausalLM
+
+from specviz.models.training.bundled.batches import SHARES
+from specviz.models.training.bundled.llama import END_OF_TEXT, PADDING
+from specviz.models.training.bundled.measure import measure
+from specviz.models.training.bundled.target import Plan, Settings, launch, load_target, train
+from specviz.models.training.features import replace_directory
+
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
+
+
+def export(model: LlamaForCausalLM, tokenizer: Path, place: Path) -> None:
+    """Write weights (float16), configurations and tokenizer to the directory ``place``.
+
+    The file holds float16, tied weights once; ``config.json`` says float32, so that
+    ``AutoModelForCausalLM.from_pretrained(place)`` gives float32, in which CPUs are at home.
+
+    Parameters
+    ----------
+    model
+        Left untouched.
+    tokenizer
+        Folder with ``tokenizer.json`` and its configuration.
+    place
+        Replaced as a whole, or, if anything fails, not at all.
+
+    Raises
+    ------
+    FileNotFoundError
+        If ``tokenizer`` has no ``tokenizer.json``.
+    ValueError
+        If a weight does not fit float16.
+    """
+    if not (tokenizer / "tokenizer.json").is_file():
+        raise FileNotFoundError(f"no tokenizer.json in {tokenizer}; build the corpus first")
+    limit = torch.finfo(torch.float16).max
+    for name, weight in model.named_parameters():
+        if not bool((weight.abs() <= limit).all()):
+            raise ValueError(f"{name} has values outside float16 (or not numbers)")
+    half = LlamaForCausalLM(model.config).half()
+    half.load_state_dict(model.state_dict())
+    ids = {"bos_token_id": END_OF_TEXT, "eos_token_id": END_OF_TEXT, "pad_token_id": PADDING}
+    half.generation_config = GenerationConfig(do_sample=True, **ids)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent) as folder:
+        new = Path(folder) / place.name
+        half.save_pretrained(new)
+        for name in TOKENIZER_FILES:
+            if (tokenizer / name).is_file():
+                shutil.copyfile(tokenizer / name, new / name)
+        config = json.loads((new / "config.json").read_text())
+        config["dtype"] = "float32"
+        (new / "config.json").write_text(json.dumps(config, indent=2) + "\n")
+        for path in new.iterdir():
+            path.chmod(0o644)
+        replace_directory(new, place)
+
+
+BASELINES: dict[str, dict[str, float]] = {
+    "text-only": dict(SHARES),
+    "prose-only": {name: float(name == "prose") for name in SHARES},
+}
+"""Name → share of the training windows per domain."""
+
+WHAT = {
+    "text-only": "trained on the target's corpus, never on what the target says",
+    "prose-only": "trained on the novels only: another domain than stories and records",
+}
+
+CARD = """---
+language: en
+license: apache-2.0
+library_name: transformers
+pipeline_tag: text-generation
+---
+
+# specviz bundled draft, {name}
+
+A draft (q) of the same size as the distilled one beside it, {what}. Llama, 1 layer of width 256,
+the target's tokenizer, stored in float16, loaded in float32. It is here to be
+compared: `sv.load(draft="{name}")`. Data and licences: see the target's card; {tokens:,} tokens
+read, {steps:,} steps, cross-entropy.
+
+## Measured
+
+{windows} held-out windows of 512 tokens per domain, float32, temperature 1; loss in nats per token;
+alpha = mean over positions of sum(min(p, q)).
+
+| domain | loss | target's loss | alpha | top-1 |
+|---|---|---|---|---|
+{rows}
+
+## Limits
+
+As the target's card says, and more so.
+"""
+
+
+def train_baseline(
+    corpus: Path, run: Path, name: str, *, steps: int = 800, cooldown: int = 400
+) -> None:
+    """Train a one-layer model on text, at a constant rate and then cooling down; it resumes.
+
+    Raises
+    ------
+    ValueError
+        If there is no baseline of that name.
+    """
+    settings = Settings(layers=1, shares=_shares(name), seed=1)
+    launch(1, train, corpus, run, settings, Plan(context=512, steps=steps))
+    launch(1, train, corpus, run, settings, Plan(context=512, cooldown=cooldown))
+
+
+def publish_baseline(
+    corpus: Path, run: Path, name: str, models: Path, *, windows: int = 32
+) -> dict[str, Any]:
+    """Export a trained baseline beside ``models/target``, measured as users load it, with a card.
+
+    Returns
+    -------
+    dict
+        What was measured, per domain.
+    """
+    _shares(name)
+    model, facts = load_target(run)
+    place = models / f"draft-{name}"
+    export(model, corpus / "tokenizer", place)
+    measured = measure(models / "target", place, corpus, windows=windows)
+    table: dict[str, Any] = measured["corpus"]
+    rows = "\n".join(
+        f"| {domain} | {row['loss_draft']:.3f} | {row['loss_target']:.3f} "
+        f"| {row['alpha']:.3f} | {row['top1']:.3f} |"
+        for domain, row in table.items()
+    )
+    text = CARD.format(
+        name=name, what=WHAT[name], tokens=facts["tokens"], steps=facts["step"],
+        windows=windows, rows=rows,
+    )  # fmt: skip
+    (place / "README.md").write_text(text, "utf-8")
+    (place / "measured.json").write_text(json.dumps(table, indent=1) + "\n", "utf-8")
+    return table
+
+
+def _shares(name: str) -> dict[str, float]:
+    if name not in BASELINES:
+        raise ValueError(f"name must be one of {', '.join(map(repr, BASELINES))}, got {name!r}")
+    return BASELINES[name]
+
 
 _HEADER = """---
 language: en
@@ -18,11 +176,12 @@ _DATA = """## Data
 
 | domain | what | licence | share of training |
 |---|---|---|---|
-| stories | short stories from this repository's own grammar (`models/training/stories.py`) | \
+| stories | short stories from this repository's own grammar \
+(`models/training/bundled/stories.py`) | \
 Apache-2.0 | {stories} |
 | prose | six novels by Jane Austen (Debian's `r-cran-janeaustenr`) | public domain | {prose} |
 | records | small structured records from this repository's own grammar \
-(`models/training/records.py`) | Apache-2.0 | {records} |
+(`models/training/bundled/records.py`) | Apache-2.0 | {records} |
 
 The people in stories and records are invented; nothing comes from the web. Held out: stories and
 records from seeds that training never used (they measure how well the grammar was learned, not
@@ -31,9 +190,9 @@ how far it carries); the last fortieth of each novel.
 
 _MAKE = """## Make it again
 
-`python -m specviz.models.training --help` and the docstring of `specviz.models.training` give
-the whole recipe, from corpus to card, on two CPU cores. A retraining gives a sibling, not these
-very bits: compilers and thread timing round differently.
+`python -m specviz.models.training.bundled --help` and the docstring of that package give the whole
+recipe, from corpus to card, on two CPU cores. A retraining gives a sibling, not these very bits:
+compilers and thread timing round differently.
 """
 
 _LIMITS = """## Limits

@@ -1,4 +1,4 @@
-"""Command line of the recipe: ``python -m specviz.models.training {target,draft,export,…}``."""
+"""Command line of the recipe: ``python -m specviz.models.training.bundled {corpus,target,…}``."""
 
 from __future__ import annotations
 
@@ -7,21 +7,29 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from specviz.models.training import card
-from specviz.models.training.baselines import BASELINES, publish_baseline, train_baseline
-from specviz.models.training.draft import DraftPlan, distil, load_draft, load_target
-from specviz.models.training.export import export, replace_directory
-from specviz.models.training.measure import measure
-from specviz.models.training.parallel import launch
-from specviz.models.training.target import Plan, Settings, train
+from transformers import AutoTokenizer
+
+from specviz.models.training.bundled import corpus, distil
+from specviz.models.training.bundled.measure import measure, text_quality
+from specviz.models.training.bundled.release import (
+    BASELINES,
+    export,
+    publish_baseline,
+    train_baseline,
+    write_cards,
+)
+from specviz.models.training.bundled.target import Plan, Settings, launch, load_target, train
+from specviz.models.training.features import replace_directory
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m specviz.models.training",
+        prog="python -m specviz.models.training.bundled",
         description="Make the bundled pair. The package's docstring is the recipe.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
+
+    corpus.add_arguments(commands.add_parser("corpus", help="write corpus and tokenizer"))
 
     target = commands.add_parser("target", help="train the target, or continue")
     target.add_argument("--corpus", type=Path, required=True)
@@ -34,17 +42,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     target.add_argument("--workers", type=int, default=1, help="processes of one thread each")
 
-    draft = commands.add_parser("draft", help="distil the draft from a target's run")
-    draft.add_argument("--corpus", type=Path, required=True)
-    draft.add_argument("--target-run", type=Path, required=True)
-    draft.add_argument("--run", type=Path, required=True, help="the draft's own folder")
-    plan = DraftPlan()
-    draft.add_argument("--steps", type=int, default=plan.steps)
-    draft.add_argument("--corpus-windows", type=int, default=plan.corpus_windows)
-    draft.add_argument("--written-windows", type=int, default=plan.written_windows)
-    draft.add_argument("--rows", type=int, default=plan.rows, help="windows per step")
-    draft.add_argument("--start", type=Path, help="another draft's run to start from")
-    draft.add_argument("--workers", type=int, default=1)
+    distil.add_arguments(
+        commands.add_parser("distil", help="train the draft or heads on what the target says")
+    )
 
     ship = commands.add_parser("export", help="write both directories, measure, gate, cards")
     ship.add_argument("--corpus", type=Path, required=True)
@@ -57,6 +57,9 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--corpus", type=Path, required=True)
     check.add_argument("--models", type=Path, required=True, help="has target/ and draft/")
     check.add_argument("--windows", type=int, default=32)
+    text = commands.add_parser("text-quality", help="nats per character, whole words, new words")
+    text.add_argument("--corpus", type=Path, required=True)
+    text.add_argument("--target", type=Path, required=True, help="a directory, or a run")
     plain = commands.add_parser("baseline", help="train and export a draft that is not distilled")
     plain.add_argument("--corpus", type=Path, required=True)
     plain.add_argument("--run", type=Path, required=True, help="the baseline's own folder")
@@ -73,8 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 def _export(args: argparse.Namespace) -> None:
     """Export into a staging folder, measure what lies there, and only then publish it."""
     target, target_facts = load_target(args.target_run)
-    draft, draft_facts = load_draft(args.draft_run)
-    draft_facts = {key: value for key, value in draft_facts.items() if key != "target"}
+    draft, draft_facts = distil.load_draft(args.draft_run, target)
     staging = args.out / ".staging"
     models = {"target": target, "draft": draft}
     for name, model in models.items():
@@ -83,7 +85,7 @@ def _export(args: argparse.Namespace) -> None:
     measured["training"] = {"target": target_facts, "draft": draft_facts}
     measured["parameters"] = {name: model.num_parameters() for name, model in models.items()}
     (staging / "measured.json").write_text(json.dumps(measured, indent=1) + "\n")
-    card.write_cards(staging)
+    write_cards(staging)
     for name in models:
         replace_directory(staging / name, args.out / name)
     (staging / "measured.json").replace(args.out / "measured.json")
@@ -94,18 +96,18 @@ def _export(args: argparse.Namespace) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command of the recipe."""
     args = _parser().parse_args(arguments)
-    if args.command == "target":
+    if args.command == "corpus":
+        work = corpus.build(args.work, args.prose, args.stories, args.records)
+        print((work / "corpus.json").read_text("utf-8"))
+    elif args.command == "target":
         plan = Plan(args.context, args.minutes, args.steps, args.cooldown)
         launch(args.workers, train, args.corpus, args.run, Settings(), plan)
-    elif args.command == "draft":
-        draft_plan = DraftPlan(
-            steps=args.steps,
-            corpus_windows=args.corpus_windows,
-            written_windows=args.written_windows,
-            rows=args.rows,
-            start=args.start,
-        )
-        launch(args.workers, distil, args.corpus, args.target_run, args.run, draft_plan)
+    elif args.command == "distil":
+        print(json.dumps(distil.distil(args)))
+    elif args.command == "text-quality":
+        run = not (args.target / "config.json").is_file()
+        tokenizer = AutoTokenizer.from_pretrained(args.corpus / "tokenizer") if run else None
+        print(json.dumps(text_quality(args.target, args.corpus, tokenizer), indent=1))
     elif args.command == "export":
         _export(args)
     elif args.command == "baseline":
@@ -115,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         print(json.dumps(table, indent=1))
     elif args.command == "cards":
-        card.write_cards(args.models)
+        write_cards(args.models)
     else:
         result = measure(
             args.models / "target", args.models / "draft", args.corpus, windows=args.windows

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from specviz.models.training.grammar import capitalise, with_article
+from specviz.models.training.bundled.grammar import capitalise, with_article
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven")
 

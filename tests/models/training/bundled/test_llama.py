@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from specviz.models.training import network, optimizers
-from specviz.models.training.batches import Mixture, heldout_windows
-from specviz.models.training.target import (
-    exit_layers,
-    losses,
-)
-from tests.models.training.small import TINY, VOCAB, tiny
+from specviz.models.training import fit
+from specviz.models.training.bundled import llama
+from specviz.models.training.bundled.batches import Mixture
+from specviz.models.training.bundled.target import exit_layers, losses
+from specviz.models.training.features import heldout_windows
+from tests.models.training.bundled.small import TINY, VOCAB, tiny
 
 # --- network ---------------------------------------------------------------------------------
 
@@ -28,9 +27,9 @@ def test_network_equals_hugging_face_at_every_depth(time: int) -> None:
     ids = torch.randint(0, VOCAB, (2, time), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         theirs = model(ids, output_hidden_states=True)
-        ours = network.hidden_states(model, ids)
+        ours = llama.hidden_states(model, ids)
         torch.testing.assert_close(
-            network.logits(model, ours[-1]), theirs.logits, atol=2e-4, rtol=1e-4
+            llama.logits(model, ours[-1]), theirs.logits, atol=2e-4, rtol=1e-4
         )
         for depth in range(3):
             torch.testing.assert_close(
@@ -45,7 +44,7 @@ def test_a_network_that_sees_the_future_is_told_apart(monkeypatch: pytest.Monkey
     with torch.no_grad():
         theirs = model(ids).logits
         monkeypatch.setattr(torch.Tensor, "triu", lambda self, _: torch.zeros_like(self))
-        ours = network.logits(model, network.hidden_states(model, ids)[-1])
+        ours = llama.logits(model, llama.hidden_states(model, ids)[-1])
     assert (ours - theirs).abs().max() > 0.05
 
 
@@ -53,7 +52,7 @@ def test_exit_divergences_are_zero_only_for_the_final_layer() -> None:
     model = tiny()
     ids = torch.randint(0, VOCAB, (2, 17), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
-        states = network.hidden_states(model, ids[:, :-1])
+        states = llama.hidden_states(model, ids[:, :-1])
         norm, head = model.model.norm.weight, model.lm_head.weight
         parts = losses(states[-1], states[-1], states[1], norm, head, ids[:, 1:])
     assert parts[1].abs() < 1e-5
@@ -63,7 +62,7 @@ def test_exit_divergences_are_zero_only_for_the_final_layer() -> None:
 def test_the_final_distribution_is_a_constant_for_the_exits() -> None:
     model = tiny()
     ids = torch.randint(0, VOCAB, (1, 9), generator=torch.Generator().manual_seed(1))
-    states = [s.detach().requires_grad_() for s in network.hidden_states(model, ids[:, :-1])]
+    states = [s.detach().requires_grad_() for s in llama.hidden_states(model, ids[:, :-1])]
     norm, head = model.model.norm.weight, model.lm_head.weight
     losses(states[-1], states[1], states[2], norm, head, ids[:, 1:])[1:].sum().backward()
     assert states[-1].grad is None or states[-1].grad.abs().max() == 0
@@ -81,25 +80,35 @@ def test_exit_rotation() -> None:
 
 
 def test_schedule_warms_up_stays_and_cools_down_only_when_asked() -> None:
-    factor = optimizers.warmup_stable_decay
+    factor = fit.warmup_stable_decay
     assert [factor(s, 4) for s in (0, 1, 3, 4, 10**6)] == [0.25, 0.5, 1.0, 1.0, 1.0]
     cooled = [factor(s, 4, 100, 16) for s in (99, 100, 101, 104, 109, 116, 200)]
     assert cooled == [1.0, 1.0, 0.75, 0.5, 0.25, 0.0, 0.0]
 
 
-@pytest.mark.parametrize("shape", [(3, 16, 32), (2, 32, 16), (1, 16, 16)])
-def test_orthogonalise(shape: tuple[int, int, int]) -> None:
-    matrices = torch.randn(shape, generator=torch.Generator().manual_seed(0))
-    result = optimizers.orthogonalise(matrices).float()
-    values = torch.linalg.svdvals(result)
-    assert result.shape == shape
-    assert values.min() > 0.5 and values.max() < 1.3
-    overlap = (result * matrices).sum((1, 2)) / torch.linalg.svdvals(matrices).sum(-1)
-    assert (overlap > 0.6).all()  # it points the same way
+def test_momentum_survives_a_checkpoint_and_is_what_muon_reads() -> None:
+    """Two steps with a reload between them are two steps; without the state they are not."""
+    after = {}
+    for reload in ("none", "whole", "forgotten"):
+        model = tiny(layers=1)
+        optimiser = fit.Optimiser(model)
+        for step in range(2):
+            if step and reload != "none":
+                state = {name: value.clone() for name, value in optimiser.tensors().items()}
+                optimiser = fit.Optimiser(model)
+                if reload == "whole":
+                    optimiser.load(state)
+            generator = torch.Generator().manual_seed(step)
+            for parameter in model.parameters():
+                parameter.grad = torch.randn(parameter.shape, generator=generator)
+            optimiser.step(1.0)
+        after[reload] = model.model.layers[0].mlp.gate_proj.weight.detach().clone()
+    assert torch.equal(after["none"], after["whole"])
+    assert not torch.equal(after["none"], after["forgotten"])
 
 
 def test_muon_gets_the_layers_matrices_and_adam_the_rest() -> None:
-    optimiser = optimizers.Optimiser(tiny(layers=1))
+    optimiser = fit.Optimiser(tiny(layers=1))
     assert len(optimiser.matrices) == 7
     assert sorted(optimiser.others) == [
         "model.embed_tokens.weight",
@@ -114,7 +123,7 @@ def test_muon_gets_the_layers_matrices_and_adam_the_rest() -> None:
 
 def numbered(length: int) -> np.ndarray:
     ids = np.arange(1, length + 1)
-    ids[::30] = network.END_OF_TEXT
+    ids[::30] = llama.END_OF_TEXT
     return ids
 
 
@@ -138,7 +147,7 @@ def test_shares_and_epochs() -> None:
     assert len(set(plain)) == len(plain)
     assert len({start % 16 for start in plain}) == 1
     moved = first[1::2]
-    on_start = sum(domains["a"][start] == network.END_OF_TEXT for start in moved)
+    on_start = sum(domains["a"][start] == llama.END_OF_TEXT for start in moved)
     assert on_start > len(moved) / 3
 
 

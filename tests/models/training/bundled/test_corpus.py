@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
-from specviz.models.training import corpus, grammar, prose, records, stories, tokenizer
+from specviz.models.training.bundled import corpus, grammar, prose, records, stories
 
 STORIES = [stories.story(seed) for seed in range(400)]
 RECORDS = [records.record(seed) for seed in range(400)]
@@ -237,8 +237,8 @@ def test_any_text_round_trips(work: Path, text: str) -> None:
 
 
 def test_the_reloaded_tokenizer_is_the_same(work: Path) -> None:
-    tok = tokenizer.train(STORIES[:20], vocab_size=400)
-    tokenizer.save(tok, work / "again")
+    tok = corpus.train_tokenizer(STORIES[:20], vocab_size=400)
+    corpus.save_tokenizer(tok, work / "again")
     reloaded = AutoTokenizer.from_pretrained(work / "again")
     assert (len(reloaded), reloaded.bos_token_id, reloaded.eos_token_id) == (400, 0, 0)
     assert reloaded.pad_token_id == 1
@@ -247,7 +247,7 @@ def test_the_reloaded_tokenizer_is_the_same(work: Path) -> None:
 
 
 def _documents(tok: PreTrainedTokenizerBase, ids: np.ndarray) -> list[str]:
-    return str(tok.decode(ids)).split(tokenizer.END_OF_TEXT)[1:]
+    return str(tok.decode(ids)).split(corpus.END_OF_TEXT)[1:]
 
 
 def test_arrays_decode_to_the_documents(work: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import specviz as sv
 from specviz.models.heads import load_heads
-from specviz.models.training.for_others import train_heads
+from specviz.models.training.train_heads import train_heads
 from tests.models.tiny import byte_level
 from tests.models.training.test_heads_training import tiny_target
 
@@ -33,7 +33,7 @@ def test_heads_and_a_draft_for_a_target_of_your_own(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("specviz.models.training.for_others.write_draft", broken)
+        patch.setattr("specviz.models.training.train_heads.write_draft", broken)
         train_heads(pair, text, out, kinds=kinds, steps=3)
     written = (out / "eagle" / "model.safetensors").stat().st_mtime_ns
     with pytest.raises(ValueError, match="unfinished work with another steps"):

@@ -9,10 +9,7 @@ from pathlib import Path
 import torch
 from transformers import LlamaForCausalLM
 
-from specviz.models.training.target import (
-    Plan,
-    Settings,
-)
+from specviz.models.training.bundled.target import Plan, Settings
 
 VOCAB = 64
 TINY = Settings(

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from specviz.models.training.network import END_OF_TEXT
+from specviz.models.training.bundled.llama import END_OF_TEXT
 
 SHARES = {"stories": 0.50, "prose": 0.32, "records": 0.18}
 PATTERN = 50
@@ -102,13 +102,3 @@ class Mixture:
             name, start = self.window(row, context)
             rows.append(np.asarray(self.domains[name][start : start + context + 1], np.int64))
         return torch.from_numpy(np.stack(rows))
-
-
-def heldout_windows(ids: np.ndarray, context: int, most: int) -> Tensor:
-    """Return up to ``most`` windows spread evenly over ``ids``, ``(count, context + 1)``."""
-    whole = (len(ids) - 1) // context
-    if whole < 1:
-        raise ValueError(f"held-out text has {len(ids)} tokens, too few for context {context}")
-    chosen = np.unique(np.linspace(0, whole - 1, min(most, whole)).astype(int))
-    rows = [np.asarray(ids[i * context : (i + 1) * context + 1], np.int64) for i in chosen]
-    return torch.from_numpy(np.stack(rows))

@@ -8,6 +8,7 @@ t - (j - i), its own ancestors in the roll-out (EAGLE-3's training-time test, Li
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,8 +16,8 @@ from torch import Tensor
 
 from specviz.models.heads.config import EagleConfig, fingerprint
 from specviz.models.heads.eagle import EagleHead, rotation
-from specviz.models.training.head_loop import Loss, divergence, log_distributions
-from specviz.models.training.measure import overlap
+from specviz.models.training.features import Features
+from specviz.models.training.fit import HeadPlan, Loss, divergence, fit, log_distributions, overlap
 
 DECAY = 0.9
 """How much less each further roll-out step counts in the loss."""
@@ -209,6 +210,28 @@ def eagle_loss(head: EagleHead, model: Any, *, steps: int) -> Loss:
         return total / sum(weights)
 
     return loss
+
+
+def train_eagle(
+    target: Any, data: Features, layers: tuple[int, ...], path: Path, plan: HeadPlan,
+    *, steps: int = STEPS, features: bool = True, draft: Any = None,
+) -> tuple[EagleHead, dict[str, Any]]:  # fmt: skip
+    """Train an EAGLE head of the size of the target's own layers; return it and the run's facts.
+
+    With a ``draft`` (one layer, Llama-like) it starts as that draft and has its vocabulary.
+    """
+    torch.manual_seed(plan.seed)
+    window = min(plan.context, data.time)
+    config = eagle_config(
+        target, layers, steps=steps, window=window, features=features,
+        own_vocabulary=draft is not None,
+    )  # fmt: skip
+    head = EagleHead(config)
+    if draft is not None:
+        start_from_draft(head, draft)
+    head.to(target.model.device)
+    loss = eagle_loss(head, target.model, steps=steps)
+    return head, fit(head, loss, data, path, plan)
 
 
 @torch.no_grad()

@@ -12,18 +12,15 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from specviz.models.training import card, network
-from specviz.models.training.__main__ import main
-from specviz.models.training.batches import SHARES
-from specviz.models.training.draft import DraftPlan, distil, load_draft, load_target
-from specviz.models.training.export import export
-from specviz.models.training.measure import GateError, compare, gate
-from specviz.models.training.parallel import Workers
-from specviz.models.training.sampling import continue_texts
-from specviz.models.training.target import (
-    train,
-)
-from tests.models.training.small import PLAN, TINY, VOCAB, tiny
+from specviz.models.training.bundled import llama, release
+from specviz.models.training.bundled.__main__ import main
+from specviz.models.training.bundled.batches import SHARES
+from specviz.models.training.bundled.distil import load_draft
+from specviz.models.training.bundled.llama import continue_texts
+from specviz.models.training.bundled.measure import GateError, compare, gate
+from specviz.models.training.bundled.release import BASELINES, export, train_baseline
+from specviz.models.training.bundled.target import Workers, load_target, train
+from tests.models.training.bundled.small import PLAN, TINY, VOCAB, tiny
 
 
 def test_sampling_follows_the_models_distribution() -> None:
@@ -104,7 +101,7 @@ def test_export_round_trip(corpus: Path, tmp_path: Path) -> None:
     assert loaded.lm_head.weight is loaded.model.embed_tokens.weight
     size = (place / "model.safetensors").stat().st_size
     assert size < 2 * model.num_parameters() + 10_000  # float16, tied weights once
-    assert loaded.generation_config.eos_token_id == network.END_OF_TEXT
+    assert loaded.generation_config.eos_token_id == llama.END_OF_TEXT
     assert PreTrainedTokenizerFast.from_pretrained(place).bos_token_id == 0
 
 
@@ -125,13 +122,16 @@ def test_from_target_to_published_pair(
     """Distil, export, measure, write cards; a pair that fails the gate is not published."""
     target_run, draft_run, out = tmp_path / "t", tmp_path / "d", tmp_path / "out"
     train(Workers(), corpus, target_run, TINY, replace(PLAN, steps=40, log_every=20))
-    plan = DraftPlan(
-        steps=30, corpus_windows=8, written_windows=8, context=32, rows=4, compile=False
-    )
-    distil(Workers(), corpus, target_run, draft_run, plan)
-    (draft, facts), (target, _) = load_draft(draft_run), load_target(target_run)
+    distil = [
+        "distil", "--kind", "draft", "--target", str(target_run), "--corpus", str(corpus),
+        "--run", str(draft_run), "--steps", "30", "--rows", "4", "--context", "32",
+        "--piece", "32", "--corpus-windows", "8", "--written-windows", "8",
+    ]  # fmt: skip
+    main(distil)
+    target = load_target(target_run)[0]
+    draft, facts = load_draft(draft_run, target)
     assert facts["step"] == 30 and draft.config.num_hidden_layers == 1
-    windows = torch.from_numpy(np.load(draft_run / "windows.npy").astype(np.int64))
+    windows = torch.from_numpy(np.load(draft_run / "chosen.npy").astype(np.int64))
     assert windows.shape == (16, 33)
     undistilled = replace(TINY, layers=1).build()
     alpha = {d: compare(target, m, windows)["alpha"] for d, m in (("d", draft), ("u", undistilled))}
@@ -141,21 +141,23 @@ def test_from_target_to_published_pair(
         "export", "--corpus", str(corpus), "--target-run", str(target_run),
         "--draft-run", str(draft_run), "--out", str(out), "--windows", "2",
     ]  # fmt: skip
-    from specviz.models.training import __main__ as cli
+    from specviz.models.training.bundled import __main__ as cli
 
     real = cli.measure
     monkeypatch.setattr(cli, "measure", lambda *a, **k: real(*a, **k, context=32))
+
+    gate_path = "specviz.models.training.bundled.measure.gate"
 
     def refuse(*_: object) -> None:
         raise GateError("the draft is better")
 
     with monkeypatch.context() as patch:
-        patch.setattr("specviz.models.training.measure.gate", refuse)
+        patch.setattr(gate_path, refuse)
         with pytest.raises(GateError):
             main(command)
     assert not (out / "target").exists()
     with monkeypatch.context() as patch:
-        patch.setattr("specviz.models.training.measure.gate", lambda t, d: dict.fromkeys(t, 0.1))
+        patch.setattr(gate_path, lambda target, _: dict.fromkeys(target, 0.1))
         main(command)
     measured = json.loads((out / "measured.json").read_text())
     text = (out / "draft" / "README.md").read_text()
@@ -191,7 +193,18 @@ def test_cards_take_numbers_from_the_measurement() -> None:
             },
         },
     }  # fmt: skip
-    target, draft = card.target_card(measured), card.draft_card(measured)
+    target, draft = release.target_card(measured), release.draft_card(measured)
     assert all(text in target for text in ("1.125", "0.625", "1,000,000", "300", "100 of cooldown"))
     assert all(text in draft for text in ("0.812", "0.938", "123,456"))
     assert "```evil" not in target
+
+
+def test_text_only_reads_what_the_target_reads_and_prose_only_does_not() -> None:
+    assert BASELINES["text-only"] == SHARES
+    assert {name for name, share in BASELINES["prose-only"].items() if share} == {"prose"}
+
+
+def test_an_unknown_name_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="'text-only', 'prose-only', got 'x'"):
+        train_baseline(tmp_path, tmp_path / "run", "x")
+    assert not (tmp_path / "run").exists()

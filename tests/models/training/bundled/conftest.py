@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from transformers import PreTrainedTokenizerFast
 
-from specviz.models.training import network
-from specviz.models.training.batches import SHARES
-from tests.models.training.small import VOCAB
+from specviz.models.training.bundled import llama
+from specviz.models.training.bundled.batches import SHARES
+from tests.models.training.bundled.small import VOCAB
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def corpus(tmp_path: Path) -> Path:
         for part, size in (("train", 3000), ("heldout", 600)):
             steps = generator.choice([1, 2 + number], size, p=[0.8, 0.2])
             ids = 2 + np.cumsum(steps) % (VOCAB - 2)
-            ids[::25] = network.END_OF_TEXT
+            ids[::25] = llama.END_OF_TEXT
             np.save(place / f"{name}_{part}.npy", ids.astype(np.uint16))
     vocabulary = {"<|endoftext|>": 0, "<|pad|>": 1} | {f"w{i}": i for i in range(2, VOCAB)}
     PreTrainedTokenizerFast(
