@@ -3,23 +3,26 @@
 >>> import specviz as sv
 >>> sv.figures.overlap(trace, round=3)                       # doctest: +SKIP
 >>> sv.figures.overlap(trace, round=3, backend="plotly")     # doctest: +SKIP
+>>> sv.figures.overlap.data(trace, round=3).overlap          # doctest: +SKIP
 
-Every figure takes ``ax=`` and returns the matplotlib Axes (or, with ``backend="plotly"``, a
-plotly figure); none shows itself or changes matplotlib's settings. ``sv.figures.save`` writes SVG
-and PDF whose letters stay letters. Blue is the target p, orange the draft q, green what was
-accepted, vermillion what was rejected.
+Every figure takes ``ax=`` and returns the matplotlib Axes (one of several panels a Figure, with
+``backend="plotly"`` a plotly figure), and ``theme=`` "light", "dark", "paper", "slide" or
+"dark-slide". Its ``data`` returns the numbers. None shows itself or changes matplotlib's settings.
+``sv.figures.save`` writes SVG and PDF whose letters stay letters. Blue is the target p, orange the
+draft q, green what was accepted, vermillion what was rejected.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from specviz.figures._against_expected import against_expected
-    from specviz.figures._audit import audit, p_values
-    from specviz.figures._canvas import save
-    from specviz.figures._evidence_over_samples import evidence_over_samples
-    from specviz.figures._overlap import overlap
+    from specviz.figures.drawing import save
     from specviz.figures.page import to_html
+    from specviz.figures.plots.against_expected import against_expected
+    from specviz.figures.plots.audit import audit
+    from specviz.figures.plots.evidence_over_samples import evidence_over_samples
+    from specviz.figures.plots.overlap import overlap
+    from specviz.figures.plots.p_values import p_values
 
 __all__ = [
     "against_expected",
@@ -31,21 +34,14 @@ __all__ = [
     "to_html",
 ]
 
-_HOMES = {
-    "against_expected": "_against_expected",
-    "audit": "_audit",
-    "evidence_over_samples": "_evidence_over_samples",
-    "overlap": "_overlap",
-    "p_values": "_audit",
-    "save": "_canvas",
-    "to_html": "page",
-}
+_ELSEWHERE = {"save": "drawing", "to_html": "page"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'specviz.figures' has no attribute {name!r}")
-    value = getattr(import_module(f"specviz.figures.{_HOMES[name]}"), name)
+    home = _ELSEWHERE.get(name, f"plots.{name}")
+    value = getattr(import_module(f"specviz.figures.{home}"), name)
     globals()[name] = value
     return value
 

@@ -9,11 +9,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-SIZES = {"paper": (5.4, 3.6), "slide": (11.0, 6.2)}
-"""Inches: a column of a paper, a 16:9 slide."""
-
-FONT_POINTS = {"paper": 8.5, "slide": 16.0}
-
 
 @dataclass(frozen=True)
 class Palette:
@@ -77,24 +72,6 @@ DARK = Palette(
     rejected_ink="#ffa36e",
     rejected_tint="#452110",
 )
-
-
-def palette(dark: bool = False) -> Palette:
-    """Return the colours for a light or a dark background."""
-    return DARK if dark else LIGHT
-
-
-def size(name: str) -> tuple[float, float]:
-    """Return the width and height of a figure in inches.
-
-    Raises
-    ------
-    ValueError
-        If there is no size of that name.
-    """
-    if name not in SIZES:
-        raise ValueError(f"size must be {' or '.join(map(repr, SIZES))}, got {name!r}")
-    return SIZES[name]
 
 
 def variables(colours: Palette) -> str:

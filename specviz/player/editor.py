@@ -55,13 +55,13 @@ class Editor(Widget):
 
     def plain_text(self) -> str:
         """Return the two distributions as a table, with what they share."""
-        from specviz.figures._distributions_of_one_position import table
+        from specviz.figures.one_position import table
 
         return table(self.words, self.p, self.q)
 
     def picture(self) -> bytes | None:
         """Return a PNG of the two distributions."""
-        from specviz.figures._distributions_of_one_position import png
+        from specviz.figures.one_position import png
 
         return png(self.words, self.p, self.q) if self.words else None
 

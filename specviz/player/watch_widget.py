@@ -282,8 +282,8 @@ def picture_of_run(run: WatchedRun, cells: Sequence[str]) -> bytes | None:
     """Return a PNG of what was seen and of the evidence; None where there is too little."""
     from matplotlib.figure import Figure
 
-    from specviz.figures._against_expected import against_expected
-    from specviz.figures._evidence_over_samples import evidence_over_samples
+    from specviz.figures.plots.against_expected import against_expected
+    from specviz.figures.plots.evidence_over_samples import evidence_over_samples
     from specviz.lossless.statistics.pooling import pool_rare
     from specviz.lossless.statistics.sample import Sample
 

@@ -16,8 +16,9 @@ from scipy import stats
 
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.figures._audit_data import audit_data, p_values_of
-from specviz.figures._audit_image import alternative
+from specviz.figures.plots.audit import alternative
+from specviz.figures.plots.audit import audit as audit_figure
+from specviz.figures.plots.p_values import p_values_of
 from specviz.lossless import AuditReport, Sample, Verdict, battery, two_sample
 from specviz.lossless.report.table_summary import share_bounds
 from specviz.lossless.statistics.findings import holm
@@ -71,12 +72,12 @@ def test_intervals_of_two_samples_hold_and_show_what_differs() -> None:
     missed = 0
     for seed in range(60):
         report = two_sample(tree.draw(400, 2 * seed), tree.draw(700, 2 * seed + 1), tables=True)
-        data = audit_data(report, table="position 0").table
+        data = audit_figure.data(report, table="position 0").table
         assert data is not None
         missed += bool(data.outside.any())
     assert missed <= 4  # nominal .01 a run: five or more have probability .0003
     apart = two_sample(tree.draw(400, 0), other.draw(700, 1), tables=True)
-    assert audit_data(apart).table.outside.any()  # type: ignore[union-attr]
+    assert audit_figure.data(apart).table.outside.any()  # type: ignore[union-attr]
     assert apart.evidence is None
 
 
@@ -126,7 +127,7 @@ def test_the_most_telling_table_is_drawn_with_the_reports_numbers(wrong: AuditRe
 
 def test_plotly_shows_the_same(wrong: AuditReport) -> None:
     figure = sv.figures.audit(wrong, backend="plotly")
-    data = audit_data(wrong)
+    data = audit_figure.data(wrong)
     assert figure.data[0].x == pytest.approx(data.table.expected)  # type: ignore[union-attr]
     points = [t for t in figure.data if t.name in ("differs", "as expected")]
     assert sum(len(t.x) for t in points) == len(data.tests.names)
@@ -135,9 +136,7 @@ def test_plotly_shows_the_same(wrong: AuditReport) -> None:
     assert "<b>$" not in str(figure.layout.yaxis.ticktext)
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("size", ["paper", "slide"])
-def test_every_verdict_can_be_drawn(dark: bool, size: str) -> None:
+def test_every_verdict_can_be_drawn() -> None:
     few = audit(n=10)
     twice = sv.audit(
         np.repeat(audit(n=500).samples[0].tokens, 2, axis=0), [0], target=PAIR, method="battery"
@@ -153,18 +152,19 @@ def test_every_verdict_can_be_drawn(dark: bool, size: str) -> None:
     for verdict, report in wanted.items():
         assert report.verdict is verdict
     for report in (few, twice, sure, impossible, long, audit(margin=0.2)):
-        report.plot(dark=dark, size=size).draw_without_rendering()
-    assert "margin declared" in audit_data(audit(margin=0.2)).tests.title
-    assert "no test had enough" in audit_data(impossible).tests.title
-    assert "✗ tokens of probability 0" in audit_data(impossible).tests.title
+        report.plot(theme="paper").draw_without_rendering()
+    assert "margin declared" in audit_figure.data(audit(margin=0.2)).tests.title
+    assert "no test had enough" in audit_figure.data(impossible).tests.title
+    assert "✗ tokens of probability 0" in audit_figure.data(impossible).tests.title
 
 
 def test_several_prompts_and_a_battery_alone(right: AuditReport) -> None:
     several = sv.audit(PAIR, prompts=[[0], [1]], gamma=2, length=2, n=800)
     assert (
-        audit_data(several, prompt=1).tests.p.tolist() == p_values_of(several.reports[1]).p.tolist()
+        audit_figure.data(several, prompt=1).tests.p.tolist()
+        == p_values_of(several.reports[1]).p.tolist()
     )
-    with pytest.raises(ValueError, match="prompt must lie in 0 … 1, got 2"):
+    with pytest.raises(ValueError, match="prompt must be a whole number from 0 to 1, got 2"):
         several.plot(prompt=2)
     assert several.to_html().count("<figure>") == 2
     without = battery(right.samples[0], lambda prefix: PAIR.target.distribution([0, *prefix]))
@@ -181,9 +181,9 @@ def test_it_draws_where_it_is_told(right: AuditReport) -> None:
 
 REFUSED = [
     ({"table": "position 9"}, "table must be one of 'position 0'"),
-    ({"prompt": -1}, "prompt must lie in 0 … 0"),
+    ({"prompt": -1}, "prompt must be a whole number from 0 to 0"),
     ({"backend": "ggplot"}, "backend must be"),
-    ({"size": "poster"}, "size must be"),
+    ({"theme": "poster"}, "theme must be"),
 ]
 
 
@@ -229,7 +229,7 @@ def test_words_for_the_picture_are_escaped_and_say_what_it_shows() -> None:
     report = replace(audit(n=300), subject='"><script>')
     assert '"&gt;' not in report._repr_html_().split("<img")[1].split(">")[0]
     assert "&quot;&gt;&lt;script&gt;" in report.to_html()
-    assert "e-process" in alternative(audit_data(report))
+    assert "e-process" in alternative(audit_figure.data(report))
 
 
 def test_matplotlib_is_loaded_when_a_report_is_shown_not_before() -> None:
@@ -254,3 +254,24 @@ def test_samples_and_reports_stay_small() -> None:
     sizes = [len(report.to_json()) for report in (small, large)]
     assert sizes[1] < 1.5 * sizes[0]
     assert isinstance(large.samples[0], Sample)
+
+
+def test_a_discrepancy_names_the_tests_that_show_it(right: AuditReport, wrong: AuditReport) -> None:
+    """Whatever table is drawn: it may show no more than chance itself."""
+    decided = p_values_of(wrong.report)
+    for table in (None, *(t.table for t in wrong.report.tables)):
+        title = audit_figure.data(wrong, table=table).title
+        assert f"\nshown by: {decided.names[0]} (p = " in title
+    assert "shown by" not in audit_figure.data(right).title
+
+
+def test_an_e_process_that_is_cut_off_says_how_far_it_goes(wrong: AuditReport) -> None:
+    evidence = wrong.report.evidence
+    assert evidence is not None
+    high = replace(evidence, log_e=(*evidence.log_e[:-1], 80 * np.log(10)))
+    report = replace(wrong.report, evidence=high)
+    title = sv.figures.audit(report).axes[-1].get_title("left")
+    assert "drawn up to 10⁸, reaches 10^80" in title
+    calm = replace(evidence, log_e=tuple(min(x, 1.0) for x in evidence.log_e))
+    title = sv.figures.audit(replace(wrong.report, evidence=calm)).axes[-1].get_title("left")
+    assert "reaches" not in title

@@ -11,9 +11,10 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 import specviz as sv
+from specviz.core.formatting import format_number
 from specviz.core.trace.trace import Trace
-from specviz.figures._canvas import plotly_text, safe_text
-from specviz.figures._overlap import TOKENS, overlap_data
+from specviz.figures.drawing import plotly_text, safe_text
+from specviz.figures.plots.overlap import TOKENS, overlap
 from tests.figures.runs import HOSTILE, hostile, story, trace_of
 
 
@@ -62,7 +63,7 @@ def distributions() -> tuple[np.ndarray, np.ndarray]:
 def test_the_data_are_the_distributions(distributions: tuple[np.ndarray, np.ndarray]) -> None:
     p, q = distributions
     token = int(np.argmin(np.maximum(p, q)[:21]))  # too unlikely for a row, were it not proposed
-    data = overlap_data(with_tails(p, q, token, listed=21), 0, 0)
+    data = overlap.data(with_tails(p, q, token, listed=21))
     assert len(data.labels) == TOKENS + 1
     assert data.labels[data.proposed] == f"␣t{token}"
     assert data.labels[-1] == "all others"
@@ -78,8 +79,8 @@ def test_the_data_are_the_distributions(distributions: tuple[np.ndarray, np.ndar
 
 def test_what_is_drawn_is_the_data(distributions: tuple[np.ndarray, np.ndarray]) -> None:
     trace = with_tails(*distributions, token=3, listed=21)
-    data, ax = overlap_data(trace, 0, 0), sv.figures.overlap(trace)
-    band, p, residual, q, above = (
+    data, ax = overlap.data(trace), sv.figures.overlap(trace)
+    band, q, above, p, residual = (  # the draft on top, as in the player
         [bar.get_width() for bar in container] for container in ax.containers
     )
     assert band == pytest.approx(data.shared)
@@ -91,7 +92,7 @@ def test_what_is_drawn_is_the_data(distributions: tuple[np.ndarray, np.ndarray])
     assert all(min(r, a) == 0 for r, a in zip(residual[:-1], above[:-1], strict=True))
     (strip,) = ax.child_axes
     said = " ".join(text.get_text() for text in strip.texts)
-    assert f"1 − TV = {data.overlap:.3f}" in said
+    assert f"1 − TV = {format_number(data.overlap, 3)}" in said
     assert strip.patches[0].get_width() == pytest.approx(data.overlap)
 
 
@@ -111,12 +112,12 @@ def test_plotly_draws_the_same(distributions: tuple[np.ndarray, np.ndarray]) -> 
     import plotly.graph_objects as go
 
     trace = with_tails(*distributions, token=3, listed=21)
-    data, figure = overlap_data(trace, 0, 0), sv.figures.overlap(trace, backend="plotly")
+    data, figure = overlap.data(trace), sv.figures.overlap(trace, backend="plotly")
     assert isinstance(figure, go.Figure)
-    p, residual, q, above = (np.array(bar.x) for bar in figure.data)
+    q, above, p, residual = (np.array(bar.x) for bar in figure.data)
     assert p + residual == pytest.approx(data.p)
     assert q + above == pytest.approx(data.q)
-    assert f"1 − TV = {data.overlap:.3f}" in figure.layout.title.text
+    assert f"1 − TV = {format_number(data.overlap, 3)}" in figure.layout.title.text
 
 
 def test_it_draws_where_it_is_told_and_leaves_settings_alone(
@@ -127,7 +128,7 @@ def test_it_draws_where_it_is_told_and_leaves_settings_alone(
     figure, (left, right) = plt.subplots(1, 2)
     assert sv.figures.overlap(story(), ax=right) is right
     assert not left.containers
-    assert isinstance(sv.figures.overlap(story(), round=1, node=1, size="slide", dark=True), Axes)
+    assert isinstance(sv.figures.overlap(story(), round=1, node=1, theme="dark-slide"), Axes)
     assert dict(mpl.rcParams) == before
     figure.draw_without_rendering()
 
@@ -156,7 +157,7 @@ def test_letters_a_font_lacks_are_named() -> None:
 
 @pytest.mark.parametrize("suffix", ["svg", "pdf", "png"])
 def test_saved_letters_stay_letters(tmp_path: Path, suffix: str) -> None:
-    where = sv.figures.save(sv.figures.overlap(story()), tmp_path / f"overlap.{suffix}")
+    where = sv.figures.save(sv.figures.overlap(story(), round=0), tmp_path / f"overlap.{suffix}")
     data = where.read_bytes()
     if suffix == "svg":
         assert "␣upon" in data.decode("utf-8")
@@ -167,11 +168,11 @@ def test_saved_letters_stay_letters(tmp_path: Path, suffix: str) -> None:
 
 def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
     for wrong, match in (
-        ({"round": 9}, r"round must be within 0\.\.4, got 9"),
-        ({"round": 0, "node": 4}, r"node must be within 0\.\.3 in round 0, got 4"),
+        ({"round": 9}, "round must be a whole number from 0 to 4, got 9"),
+        ({"round": 0, "node": 4}, "node must be a whole number from 0 to 3, got 4"),
         ({"round": 2}, "round 2 has no proposal to draw"),
         ({"backend": "ggplot"}, "backend must be 'matplotlib' or 'plotly'"),
-        ({"size": "poster"}, "size must be 'paper' or 'slide'"),
+        ({"theme": "poster"}, "theme must be one of 'light'"),
         ({"backend": "plotly", "ax": plt.figure().add_subplot()}, "ax is for backend"),
     ):
         with pytest.raises(ValueError, match=match):
@@ -180,11 +181,24 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
     bare.node_table._data["top_ids"][:] = -1
     with pytest.raises(ValueError, match="were not recorded"):
         sv.figures.overlap(bare)
-    with pytest.raises(ValueError, match="path must end in one of"):
+    with pytest.raises(ValueError, match="path must end in"):
         sv.figures.save(sv.figures.overlap(story()), tmp_path / "overlap.gif3")
 
 
-@pytest.mark.parametrize("where", [{"round": "a"}, {"round": 1.5}, {"node": None}])
+@pytest.mark.parametrize("where", [{"round": "a"}, {"round": 1.5}, {"round": 0, "node": "b"}])
 def test_a_round_or_node_that_is_no_number_is_named(where: dict[str, object]) -> None:
-    with pytest.raises(TypeError, match=f"{next(iter(where))} must be a whole number"):
+    with pytest.raises(TypeError, match=f"{list(where)[-1]} must be a whole number"):
         sv.figures.overlap(story(), **where)
+
+
+def test_by_default_the_first_rejection_is_drawn() -> None:
+    run = story()
+    assert overlap.data(run).title == "round 1, proposal 1: “␣an” ✗ rejected"
+    assert overlap.data(run, round=0).title.startswith("round 0, proposal ")
+    kept = trace_of([([("a", "accepted"), ("b", "accepted")], ("c", "bonus"))])
+    kept.node_table._data["overlap"][:2] = [0.9, 0.4]
+    assert overlap.data(kept).title.startswith("round 0, proposal 1")  # the least overlap
+    with pytest.raises(ValueError, match="trace has no proposal to draw"):
+        overlap.data(trace_of([([], ("a", "plain"))]))
+    with pytest.raises(ValueError, match="node needs a round as well"):
+        overlap.data(run, node=1)

@@ -172,7 +172,7 @@ class AuditReport:
 
     def plot(
         self, *, prompt: int | None = None, table: str | None = None, backend: str = "matplotlib",
-        size: str = "paper", dark: bool = False,
+        theme: str = "light",
     ) -> Any:  # fmt: skip
         """Draw a table against what was expected, every test's p-value, and the evidence.
 
@@ -198,11 +198,11 @@ class AuditReport:
         from specviz.figures import audit
 
         chosen: Any = backend
-        return audit(self, prompt=prompt, table=table, backend=chosen, size=size, dark=dark)
+        return audit(self, prompt=prompt, table=table, backend=chosen, theme=theme)
 
     def to_html(self) -> str:
         """Return the report as a page of its own, with plots: no script, no outside request."""
-        from specviz.figures._audit_image import picture
+        from specviz.figures.plots.audit import picture
 
         plots = "".join(
             f"<figure>{picture(self, prompt=index, themes=True)}</figure>"
@@ -237,7 +237,7 @@ class AuditReport:
         return html
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        from specviz.figures._audit_image import bundle
+        from specviz.figures.plots.audit import bundle
 
         return bundle(self, self._words())
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from specviz.core.formatting import format_number
 from specviz.core.rules import residual
-from specviz.figures.theme import FONT_POINTS, LIGHT
+from specviz.figures.drawing import THEMES, safe_text
+from specviz.figures.theme import LIGHT
 
 INCHES = (7.2, 4.0)
 
@@ -43,13 +44,11 @@ def png(words: Sequence[str], p: Sequence[float], q: Sequence[float]) -> bytes:
     """Return a PNG of the two distributions: overlap behind, residual hatched."""
     from matplotlib.figure import Figure
 
-    from specviz.figures._canvas import safe_text
-
     figure = Figure(figsize=INCHES, dpi=100, layout="constrained")
     ax = figure.add_subplot()
     one, other = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
     shared, rows = np.minimum(one, other), np.arange(len(words))
-    points = FONT_POINTS["paper"] + 1
+    points = THEMES["paper"].points
     ax.barh(
         rows, shared, 0.92, color=LIGHT.accepted_tint, edgecolor=LIGHT.accepted,
         label=f"overlap: kept, {format_number(float(shared.sum()), 3)}",

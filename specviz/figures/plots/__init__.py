@@ -1,0 +1,1 @@
+"""The figures, one a file; ``specviz.figures`` hands them out."""

@@ -1,0 +1,128 @@
+"""What every figure shares: themes, back ends, checks; one small table of all of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import specviz as sv
+from specviz.figures.drawing import THEMES
+from specviz.figures.theme import contrast
+from specviz.lossless import Sample, battery
+from tests.figures.runs import branching, story
+
+HALF = [0.5, 0.5]
+COIN = Sample.of([[0], [1], [1], [0]] * 50, vocab_size=2)
+REPORT = battery(COIN, lambda prefix: HALF, tables=True)
+FLIPS = np.tile([0, 1], 300)
+CASES: dict[str, tuple[Any, ...]] = {
+    "overlap": (story(),),
+    "against_expected": (COIN, lambda prefix: HALF),
+    "p_values": (REPORT,),
+    "audit": (REPORT,),
+    "evidence_over_samples": (FLIPS, HALF),
+}
+PANELS = ("audit",)
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def test_every_figure_is_in_this_table() -> None:
+    assert set(CASES) == set(sv.figures.__all__) - {"save", "to_html"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_figure_draws_in_every_theme_and_back_end_and_shows_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plt, "show", lambda: pytest.fail("a figure showed itself"))
+    draw: Callable[..., Any] = getattr(sv.figures, name)
+    before = dict(mpl.rcParams)
+    # every theme is drawn once, in the figure that is drawn fastest
+    for theme in THEMES if name == "overlap" else ("paper", "dark"):
+        look = THEMES[theme]
+        drawn = draw(*CASES[name], theme=theme)
+        assert isinstance(drawn, Figure if name in PANELS else Axes)
+        figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
+        assert mpl.colors.to_hex(figure.get_facecolor()) == look.colours.background
+        figure.draw_without_rendering()
+        letters = [text for text in figure.findobj(mpl.text.Text) if is_seen(text)]
+        least = min(text.get_fontsize() for text in letters)
+        assert least >= 8.5 if theme == "paper" else least >= 0.9 * look.points
+        assert all(
+            contrast(mpl.colors.to_hex(text.get_color()), look.colours.background) >= 4.5
+            for text in letters
+        )
+    other = draw(*CASES[name], theme="dark", backend="plotly")
+    assert isinstance(other, go.Figure)
+    assert other.layout.paper_bgcolor == THEMES["dark"].colours.background
+    assert other.data
+    assert dict(mpl.rcParams) == before
+
+
+def is_seen(text: mpl.text.Text) -> bool:
+    hidden = text.axes is not None and not text.axes.axison and text not in text.axes.texts
+    return bool(text.get_text().strip()) and text.get_visible() and not hidden
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_numbers_come_without_a_drawing(name: str) -> None:
+    numbers = getattr(sv.figures, name).data(*CASES[name])
+    assert type(numbers).__dataclass_params__.frozen
+    assert type(numbers).__doc__
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_help_names_every_argument_of_a_figure(name: str) -> None:
+    figure = getattr(sv.figures, name)
+    said = inspect.getdoc(figure) or ""
+    names = list(inspect.signature(figure).parameters)
+    assert names[-3:] == ["ax", "backend", "theme"]
+    told = said.partition("Parameters\n")[2].partition("\nReturns\n")[0]
+    for one in names:
+        assert one in told, f"{one} is not explained"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_wrong_setting_is_refused_before_anything_is_computed(name: str) -> None:
+    draw = getattr(sv.figures, name)
+    with pytest.raises(ValueError, match="did you mean 'slide'"):
+        draw(None, theme="slides")
+    with pytest.raises(ValueError, match="backend must be 'matplotlib' or 'plotly'"):
+        draw(None, backend="ggplot")
+    with pytest.raises(TypeError, match="ax must be matplotlib Axes, got str"):
+        draw(None, ax="here")
+    with pytest.raises(ValueError, match="ax is for backend='matplotlib'"):
+        draw(None, ax=plt.figure().add_subplot(), backend="plotly")
+
+
+def test_several_panels_take_no_axes() -> None:
+    with pytest.raises(ValueError, match="audit makes a figure with several"):
+        sv.figures.audit(REPORT, ax=plt.figure().add_subplot())
+
+
+def test_a_tree_is_drawn_as_a_chain_is() -> None:
+    sv.figures.overlap(branching()).get_figure(root=True).draw_without_rendering()
+
+
+def test_plotly_figures_are_saved_as_pages_that_ask_for_nothing(tmp_path: Path) -> None:
+    figure = sv.figures.overlap(story(), backend="plotly")
+    where = sv.figures.save(figure, tmp_path / "overlap.html")
+    assert '<script src="http' not in where.read_text("utf-8")
+    with pytest.raises(ValueError, match=r"path must end in \.html"):
+        sv.figures.save(figure, tmp_path / "overlap.png")
