@@ -120,7 +120,18 @@ def _own(arguments: argparse.Namespace) -> Any:
 
 def _common(arguments: argparse.Namespace) -> dict[str, Any]:
     names = ("n", "effect", "length", "method", "margin", "alpha", "seed", *SAMPLING)
-    return {name: getattr(arguments, name) for name in names}
+    ends = arguments.end_ids
+    given = {name: getattr(arguments, name) for name in names}
+    return given if ends is None else {**given, "end_ids": _ids(ends)}
+
+
+def _ids(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise ValueError(
+            f"--end-ids must be token ids with commas between them, such as 2,7, got {text!r}"
+        ) from None
 
 
 def _pair(arguments: argparse.Namespace) -> Any:
@@ -159,6 +170,11 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--prompt", help="text to continue, for our loop")
     command.add_argument("--save", metavar="FILE", help="keep the texts here, and go on from there")
+    command.add_argument(
+        "--end-ids",
+        metavar="IDS",
+        help="tokens that end a text, as in 2,7 (default: the target's; '' for none)",
+    )
     command.add_argument("-n", type=int, help="texts per prompt (default: what --effect needs)")
     command.add_argument("--effect", type=float, help="total variation that must be visible")
     command.add_argument("--length", type=int, help="tokens per text that are tested")

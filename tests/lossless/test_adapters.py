@@ -6,6 +6,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 import specviz as sv
 from specviz.lossless import Verdict
 from specviz.lossless.audit.adapters import Function, server_log
+from specviz.lossless.audit.adapters import transformers as transformers_adapter
 from specviz.lossless.audit.adapters.transformers import assisted, plain
 from tests.lossless.tiny import small
 
@@ -182,3 +184,48 @@ def test_the_texts_of_a_log_are_audited(pair: sv.Pair) -> None:
     hot = [{**row, "settings": {"temperature": 1.3}} for row in rows]
     assert sv.audit(log(*hot).records, target=pair).verdict is Verdict.DISCREPANCY
     assert len(np.unique([len(t) for t in texts])) > 1
+
+
+# What a checkpoint's own generation_config asks for -----------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"temperature": 0.4, "do_sample": True},
+        {"repetition_penalty": 2.0},
+        {"min_p": 0.3, "do_sample": True},
+        {"suppress_tokens": [2, 3]},
+        {"no_repeat_ngram_size": 2},
+    ],
+    ids=lambda own: next(iter(own)),
+)
+def test_a_checkpoints_own_settings_do_not_shape_the_texts_of_an_audit(own: dict[str, Any]) -> None:
+    pair = sv.Pair(small(1), small(2))
+    for name, value in own.items():
+        setattr(pair.target.model.generation_config, name, value)
+        setattr(pair.draft.model.generation_config, name, value)
+    before = pair.target.model.generation_config.to_dict()
+    for sampler, n in ((plain(pair), 1500), (assisted(pair), 150)):
+        report = sv.audit(
+            sampler, [1, 2, 3], target=pair, n=n, length=4, effect=0.5, seed=3, progress=False
+        )
+        assert report.exit_code != 1, report
+    assert pair.target.model.generation_config.to_dict() == before
+    with pytest.MonkeyPatch.context() as patch:  # the twin: with them the texts are others
+        patch.setattr(
+            transformers_adapter,
+            "_neutral",
+            contextmanager(lambda model: iter([model.generation_config])),
+        )
+        wrong = sv.audit(
+            plain(pair),
+            [1, 2, 3],
+            target=pair,
+            n=1500,
+            length=4,
+            effect=0.5,
+            seed=3,
+            progress=False,
+        )
+    assert wrong.exit_code == 1

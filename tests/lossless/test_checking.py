@@ -24,7 +24,7 @@ WRONG: list[tuple[Any, str]] = [
     ),
     (
         lambda: lossless.enumerate_distribution(PAIR, 4, prompt=[0], length=1),
-        "drafter must be a Drafter",
+        "drafter must be a specviz drafter",
     ),
     (
         lambda: lossless.enumerate_distribution(4, CHAIN, prompt=[0], length=1),

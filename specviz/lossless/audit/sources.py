@@ -189,6 +189,14 @@ def _numbered(path: Any, index: int) -> Path | None:
 def audit_recorded(subject: Any, prompts: list[Any], asked: Asked, held: Against) -> AuditReport:
     """Audit texts that exist already."""
     records, name = _records_of(subject, prompts, asked.length, held)
+    goes_on = {bool(record.settings.get("ignore_eos")) for record in records}
+    if len(goes_on) == 2:
+        raise ValueError(
+            "some of the texts were recorded with ignore_eos=true and some without: audit them "
+            "in two files"
+        )
+    if True in goes_on:  # an end token was a token like any other
+        held = replace(held, end_ids=frozenset())
     records = [
         replace(record, token_ids=without_padding(record.token_ids, held.end_ids))
         for record in records

@@ -172,16 +172,28 @@ def _drafting(generation: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if assistant is None:
         yield arguments
         return
-    config = assistant.generation_config
-    before = {name: getattr(config, name, None) for name in names}
-    try:
+    with _neutral(assistant) as before:
         for name in names:
-            if name in arguments:
-                setattr(config, name, arguments.pop(name))
+            own = getattr(before, name, None)
+            setattr(assistant.generation_config, name, arguments.pop(name, own))
         yield arguments
+
+
+@contextmanager
+def _neutral(model: Any) -> Iterator[Any]:
+    """Take a model's own generation_config away for a while; gives it to the caller.
+
+    ``generate`` fills what a call leaves out with the checkpoint's own temperature, penalties and
+    suppressed tokens. What shapes the texts of an audit is what the audit was told, no more.
+    """
+    from transformers import GenerationConfig
+
+    before = model.generation_config
+    model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]
+    try:
+        yield before
     finally:
-        for name, value in before.items():
-            setattr(config, name, value)
+        model.generation_config = before
 
 
 def _texts(
@@ -198,10 +210,11 @@ def _texts(
     arguments["do_sample"] = not greedy
     ends = sorted(pair.stop_ids)
     ids = torch.tensor([[int(i) for i in prompt_ids]] * n, device=model.device)
-    out = model.generate(
-        input_ids=ids, attention_mask=torch.ones_like(ids), eos_token_id=ends or None,
-        pad_token_id=ends[0] if ends else 0, **arguments,
-    )  # fmt: skip
+    with _neutral(model):
+        out = model.generate(
+            input_ids=ids, attention_mask=torch.ones_like(ids), eos_token_id=ends or None,
+            pad_token_id=ends[0] if ends else 0, **arguments,
+        )  # fmt: skip
     return [_up_to_end(row, pair.stop_ids) for row in out[:, ids.shape[1] :].tolist()]
 
 
