@@ -285,6 +285,6 @@ def test_a_report_is_strict_json_and_a_page_that_escapes() -> None:
     page = report.to_html()
     assert page.count("<img") == page.count('<img src="data:image/png;base64,') == 1
     assert "&lt;img" in page
-    assert "http" not in page and "<script" not in page
-    assert page.startswith("<!doctype html>")
+    assert "http:" not in page and "https:" not in page and "<script" not in page
+    assert page.startswith("<!DOCTYPE html>")
     assert "DISCREPANCY" in repr(report)

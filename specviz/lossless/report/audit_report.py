@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from html import escape
 from textwrap import wrap
 from typing import Any
 
@@ -21,10 +20,6 @@ WORST_FIRST = (
     Verdict.INCONCLUSIVE,
     Verdict.NO_DISCREPANCY_FOUND,
 )
-
-
-PLOTTED = 4
-"""A page shows the plots of so many prompts."""
 
 
 @dataclass(frozen=True)
@@ -202,22 +197,9 @@ class AuditReport:
 
     def to_html(self) -> str:
         """Return the report as a page of its own, with plots: no script, no outside request."""
-        from specviz.figures.plots.audit import picture
+        from specviz.figures.report import audit_page
 
-        plots = "".join(
-            f"<figure>{picture(self, prompt=index, themes=True)}</figure>"
-            for index in range(min(len(self.reports), PLOTTED))
-        )
-        return (
-            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{escape(self.verdict.value)}: audit of {escape(self.subject)}</title>"
-            "<style>:root{color-scheme:light dark}body{font-family:system-ui,sans-serif;"
-            "max-width:62em;margin:2em auto;padding:0 1em;line-height:1.45}"
-            "pre{overflow-x:auto}figure{margin:1em 0}</style></head><body>"
-            f"<h1>Audit of <bdi>{escape(self.subject)}</bdi></h1>{self._words()}{plots}"
-            f"<h2>Settings</h2><pre>{escape(self._asked())}</pre></body></html>\n"
-        )
+        return audit_page(self, self._asked())
 
     def _asked(self) -> str:
         rows = {"method": self.method, "alpha": self.alpha, "margin": self.margin}
@@ -238,24 +220,6 @@ class AuditReport:
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         from specviz.figures.plots.audit import bundle
+        from specviz.figures.report import audit_html
 
-        return bundle(self, self._words())
-
-    def _words(self) -> str:
-        """Return verdict, paragraph and tables as HTML, without the plots."""
-        if not self.reports:
-            return (
-                f'<div class="sv-audit"><p><strong>{escape(self.verdict.value)}</strong></p>'
-                f"<p>{escape(self.text)}</p></div>"
-            )
-        said = [check.text for check in self.passes]
-        if self.engine:
-            said.insert(0, f"The texts were drawn by {self.engine}.")
-        said += self.notes
-        notes = "".join(f"<p><bdi>{escape(note)}</bdi></p>" for note in said)
-        parts = "".join(report._repr_html_() for report in self.reports)
-        head = (
-            f"<p><strong>{escape(self.verdict.value)}</strong>. Audit of "
-            f"<bdi>{escape(self.subject)}</bdi> ({escape(self.method)}).</p>"
-        )
-        return f'<div class="sv-audit">{head}{notes}{parts}</div>'
+        return bundle(self, str(audit_html(self)))

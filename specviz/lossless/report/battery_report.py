@@ -206,6 +206,6 @@ class BatteryReport:
         return plain(self)
 
     def _repr_html_(self) -> str:
-        from specviz.lossless.report.html import report_html
+        from specviz.figures.report import battery_html
 
-        return report_html(self)
+        return str(battery_html(self))
