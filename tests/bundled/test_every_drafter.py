@@ -22,6 +22,7 @@ from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.target import HFTarget
 from specviz.lossless import enumerate_distribution, total_variation
 from tests.bundled.prompts import NOVELS, PROMPTS, RECORDS, STORIES
+from tests.drafters.changed import Unprojected
 from tests.lossless.chisquare import p_value, power
 
 DRAFTERS: dict[str, Callable[[], Any]] = {
@@ -199,22 +200,15 @@ def test_chi_square_of_early_exit(pair: sv.Pair) -> None:
 # The lossy one ----------------------------------------------------------------------------------
 
 
-class Unprojected(sv.KVProjection):
-    """The twin: the same drafter, but the target keeps its own keys and values."""
-
-    def _project(self, end: int) -> None:
-        pass
-
-
 def test_projected_keys_and_values_are_shown_not_to_be_lossless(
     pair: sv.Pair, prompt: list[int], distribution: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lossy = sv.KVProjection(1)
+    fitted = sv.KVProjection(1).start(pair, HFTarget(pair.target), np.array(prompt)).projection
+    lossy = sv.KVProjection(1, projection=fitted)
     assert total_variation(induced(pair, lossy, "rejection", prompt), distribution(2)) > 0.05
-    assert lossy.projection is not None
-    twin = Unprojected(1, projection=lossy.projection)
+    twin = Unprojected(1, projection=fitted)
     assert total_variation(induced(pair, twin, "rejection", prompt), distribution(2)) < 1e-5
     monkeypatch.setattr(arguments, "_WARNED", {"kv_projection"})
     trace = run(pair, STORIES[0], 30, drafter=lossy)
     assert trace.check().ok and trace.meta["lossless"] is False
-    assert 0 < lossy.projection.explained < 1
+    assert 0 < fitted.explained < 1

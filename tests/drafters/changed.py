@@ -7,6 +7,7 @@ from typing import Any
 
 from specviz.core.contract import Context, Draft, DraftSession, IntArray
 from specviz.core.draws import Draws
+from specviz.drafters.kv_projection import KVProjection, KVProjectionSession
 
 
 class Changed:
@@ -39,3 +40,16 @@ class ChangedSession(DraftSession):
 
     def settings(self) -> dict[str, Any]:
         return self.inner.settings()
+
+
+class UnprojectedSession(KVProjectionSession):
+    def _project(self, end: int) -> None:
+        pass
+
+
+class Unprojected(KVProjection):
+    """The twin: the same drafter, but the target keeps its own keys and values."""
+
+    def start(self, pair: Any, target: Any, prompt: Any) -> UnprojectedSession:
+        own = super().start(pair, target, prompt)
+        return UnprojectedSession(self, own.model, own.target, own.projection)

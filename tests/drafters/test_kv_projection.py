@@ -25,9 +25,10 @@ from specviz.decoding.hf.cache import held, read_rows
 from specviz.decoding.hf.target import HFTarget
 from specviz.decoding.loop import rounds
 from specviz.decoding.stopping import Stopping
-from specviz.drafters.kv_projection import KVProjection, KVProjectionSession, fit_projection
+from specviz.drafters.kv_projection import KVProjection, fit_projection
 from specviz.lossless import enumerate_distribution, total_variation
 from specviz.models.projection import Projection, flatten, shape_of
+from tests.drafters.changed import Unprojected
 from tests.drafters.small import plain_distribution, small_llama, with_noise
 from tests.lossless.chisquare import p_value, power
 
@@ -58,19 +59,6 @@ def run(pair: Any, **options: Any) -> sv.Trace:
 @pytest.fixture
 def warned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arguments, "_WARNED", {"kv_projection"})
-
-
-class UnprojectedSession(KVProjectionSession):
-    def _project(self, end: int) -> None:
-        pass
-
-
-class Unprojected(KVProjection):
-    """The twin: the same drafter, but the target keeps its own keys and values."""
-
-    def start(self, pair: Any, target: Any, prompt: Any) -> UnprojectedSession:
-        own = super().start(pair, target, prompt)
-        return UnprojectedSession(self, own.model, own.target, own.projection)
 
 
 def identity(pair: sv.Pair) -> Projection:

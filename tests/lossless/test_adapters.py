@@ -228,4 +228,4 @@ def test_a_checkpoints_own_settings_do_not_shape_the_texts_of_an_audit(own: dict
             seed=3,
             progress=False,
         )
-    assert wrong.exit_code == 1
+    assert wrong.exit_code != 0, "convicted, or so peaked that texts repeat"
