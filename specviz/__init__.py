@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from specviz.drafters.early_exit import EarlyExit
     from specviz.drafters.kv_projection import KVProjection
     from specviz.drafters.medusa import Medusa
+    from specviz.drafters.parallel import Parallel
     from specviz.drafters.prompt_lookup import PromptLookup
     from specviz.drafters.quantized import Quantized
     from specviz.drafters.target_only import TargetOnly
@@ -58,6 +59,7 @@ __all__ = [
     "KVProjection",
     "Medusa",
     "Pair",
+    "Parallel",
     "PromptLookup",
     "Quantized",
     "Sampling",
@@ -100,6 +102,7 @@ _HOMES = {
     "KVProjection": "specviz.drafters.kv_projection:KVProjection",
     "Medusa": "specviz.drafters.medusa:Medusa",
     "Pair": "specviz.models.pair:Pair",
+    "Parallel": "specviz.drafters.parallel:Parallel",
     "PromptLookup": "specviz.drafters.prompt_lookup:PromptLookup",
     "Quantized": "specviz.drafters.quantized:Quantized",
     "Sampling": "specviz.core.contract:Sampling",

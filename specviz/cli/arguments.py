@@ -110,13 +110,13 @@ def parser() -> argparse.ArgumentParser:
     play.add_argument("--no-open", action="store_true", help="only write the page")
 
     train = commands.add_parser("train", help="train what a target of your own needs")
-    train.add_argument("what", choices=["heads"], help="Medusa and EAGLE heads and a draft")
+    train.add_argument("what", choices=["heads"], help="heads of three kinds, and a draft")
     train.add_argument("--target", required=True, help="folder or Hub name, Llama-like")
     train.add_argument("--text", required=True, metavar="FILE", help="UTF-8 text of its kind")
     train.add_argument("--out", required=True, metavar="DIR", help="gets a folder for each kind")
     train.add_argument(
-        "--kinds", nargs="+", default=["medusa", "eagle", "draft"],
-        help="which of medusa, eagle, draft (default: all)",
+        "--kinds", nargs="+", default=["medusa", "eagle", "parallel", "draft"],
+        help="which of medusa, eagle, parallel, draft (default: all)",
     )  # fmt: skip
     train.add_argument("--steps", type=int, default=600, help="of each (default: %(default)s)")
     train.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")

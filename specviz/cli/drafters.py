@@ -10,12 +10,14 @@ FORMS = (
     "early-exit:LAYER",
     "medusa",
     "eagle",
+    "parallel",
     "tree:3,2,1",
     "quantized:target",
     "quantized:draft",
     "target-only",
 )
-WITH_GAMMA = ("draft-model", "prompt-lookup", "early-exit", "eagle", "quantized")
+WITH_GAMMA = ("draft-model", "prompt-lookup", "early-exit", "eagle", "parallel", "quantized")
+WITHOUT_SETTING = ("draft-model", "prompt-lookup", "medusa", "eagle", "parallel", "target-only")
 KNOWN = ", ".join(FORMS)
 
 
@@ -40,7 +42,7 @@ def parsed(text: str, gamma: int | None) -> tuple[str, Any]:
     name = name.replace("_", "-")
     if gamma is not None and name in {form.partition(":")[0] for form in FORMS} - {*WITH_GAMMA}:
         raise ValueError(f"--gamma {gamma} has no meaning for --drafter {name}: leave it out")
-    if not colon and name in ("draft-model", "prompt-lookup", "medusa", "eagle", "target-only"):
+    if not colon and name in WITHOUT_SETTING:
         return name, None
     if name == "quantized" and setting in ("target", "draft"):
         return name, setting
@@ -70,4 +72,6 @@ def made(name: str, setting: Any, gamma: int | None) -> Any:
         return sv.DraftModel(4 if gamma is None else gamma)
     if name == "eagle":
         return sv.Eagle(gamma=gamma)
+    if name == "parallel":
+        return sv.Parallel(4 if gamma is None else gamma)
     return sv.Medusa() if name == "medusa" else sv.TargetOnly()

@@ -49,12 +49,12 @@ def summary(trace: Trace) -> list[tuple[str, str]]:
 
 DRAFTERS = {
     "target_only": "target alone", "draft_model": "draft model", "prompt_lookup": "prompt lookup",
-    "early_exit": "early exit", "medusa": "Medusa", "eagle": "EAGLE", "tree": "tree",
-    "quantized": "quantized draft", "kv_projection": "KV projection",
+    "early_exit": "early exit", "medusa": "Medusa", "eagle": "EAGLE", "parallel": "parallel",
+    "tree": "tree", "quantized": "quantized draft", "kv_projection": "KV projection",
 }  # fmt: skip
 """What the drafters are called wherever people read it, by their recorded names."""
 
-WITHOUT_DRAFT_MODEL = ("target_only", "prompt_lookup", "early_exit", "medusa", "eagle")
+WITHOUT_DRAFT_MODEL = ("target_only", "prompt_lookup", "early_exit", "medusa", "eagle", "parallel")
 
 
 def drafter_name(trace: Trace) -> str:

@@ -69,6 +69,8 @@ def choices(pair: Any, given: Any = None) -> list[Choice]:
             found.append(Choice("Medusa", takes_gamma=False, trees=True))
         if _has_heads(pair, "eagle"):
             found += [Choice("EAGLE"), Choice("EAGLE tree", trees=True)]
+        if _has_heads(pair, "parallel"):
+            found.append(Choice("parallel"))
         if pair.draft is not None and not hasattr(pair.draft, "session"):
             found.append(Choice("quantized draft"))
     found.append(Choice("target alone", takes_gamma=False, noise="either"))
@@ -92,6 +94,7 @@ def drafting(pair: Any, name: str, gamma: int, given: Any = None) -> dict[str, A
     from specviz.drafters.eagle import Eagle
     from specviz.drafters.early_exit import EarlyExit
     from specviz.drafters.medusa import Medusa
+    from specviz.drafters.parallel import Parallel
     from specviz.drafters.prompt_lookup import PromptLookup
     from specviz.drafters.quantized import Quantized
     from specviz.drafters.tree import Tree
@@ -103,6 +106,7 @@ def drafting(pair: Any, name: str, gamma: int, given: Any = None) -> dict[str, A
         "Medusa": Medusa,
         "EAGLE": lambda: Eagle(gamma=gamma),
         "EAGLE tree": lambda: Eagle(tree="dynamic", gamma=gamma),
+        "parallel": lambda: Parallel(gamma),
         "quantized draft": lambda: Quantized(gamma),
     }
     return {"drafter": makers[name]()}

@@ -9,7 +9,15 @@ from typing import Any
 import torch
 
 import specviz as sv
-from specviz.models.heads import EagleConfig, EagleHead, MedusaConfig, MedusaHeads, fingerprint
+from specviz.models.heads import (
+    EagleConfig,
+    EagleHead,
+    MedusaConfig,
+    MedusaHeads,
+    ParallelConfig,
+    ParallelHead,
+    fingerprint,
+)
 from specviz.models.model import as_model
 from tests.decoding.families import llama, make
 from tests.drafters.small import small_llama
@@ -45,16 +53,25 @@ def medusa_for(pair: Any, **changes: Any) -> MedusaHeads:
     return heads
 
 
-def eagle_for(pair: Any, *, loud: float = 1.0, **changes: Any) -> EagleHead:
+def parallel_for(pair: Any, *, loud: float = 1.0, **changes: Any) -> ParallelHead:
+    """A parallel head with random weights; ``loud`` spreads its distributions."""
+    head: ParallelHead = eagle_for(pair, loud=loud, kind=ParallelConfig, **changes)
+    return head
+
+
+def eagle_for(
+    pair: Any, *, loud: float = 1.0, kind: type[EagleConfig] = EagleConfig, **changes: Any
+) -> Any:
     """A head with random weights; ``loud`` spreads its distributions."""
     model = pair.target.model
-    config = EagleConfig(
+    config = kind(
         hidden_size=model.config.hidden_size, vocab_size=pair.vocab_size,
         layers=(1, model.config.num_hidden_layers), intermediate_size=16, num_heads=4,
         num_kv_heads=2, head_dim=8, target=pair.target.name,
         fingerprint=fingerprint(model.get_input_embeddings().weight),
     )  # fmt: skip
-    head = EagleHead(replace(config, **changes))
+    config = replace(config, **changes)
+    head = ParallelHead(config) if isinstance(config, ParallelConfig) else EagleHead(config)
     generator = torch.Generator().manual_seed(2)
     with torch.no_grad():
         for weight in head.parameters():

@@ -164,7 +164,7 @@ SPOILT = [
     ("nan", "not finite"),
     ("shape", "config.json implies"),
     ("extra", "'more' of shape"),
-    ('kind="hydra"', "kind must be one of 'medusa', 'eagle', got 'hydra'"),
+    ('kind="hydra"', "kind must be one of 'medusa', 'eagle', 'parallel', got 'hydra'"),
     ("kind=7", "kind must be one of"),
     ("kind=[]", "kind must be one of"),
     ("hidden_size=null", "lacks 'hidden_size'"),

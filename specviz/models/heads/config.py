@@ -144,10 +144,32 @@ class EagleConfig:
                 raise HeadsError(f"{name} must be true or false, got {getattr(self, name)!r}")
 
 
-HeadConfig = MedusaConfig | EagleConfig
+@dataclass(frozen=True)
+class ParallelConfig(EagleConfig):
+    """The shape of a parallel head: an EAGLE head's layer, and placeholders for tokens not drawn.
+
+    Parameters
+    ----------
+    gamma : int
+        How many tokens it proposes in one pass.
+    """
+
+    gamma: int = 4
+
+    kind = "parallel"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _whole("gamma", self.gamma, most=MOST)
+        if self.window < self.gamma:
+            raise HeadsError(f"window={self.window} must hold the gamma={self.gamma} placeholders")
+
+
+HeadConfig = MedusaConfig | EagleConfig | ParallelConfig
 KINDS: dict[str, type[MedusaConfig] | type[EagleConfig]] = {
     "medusa": MedusaConfig,
     "eagle": EagleConfig,
+    "parallel": ParallelConfig,
 }
 
 

@@ -19,6 +19,7 @@ from specviz.models.heads.config import (
     HeadConfig,
     HeadsError,
     MedusaConfig,
+    ParallelConfig,
     fingerprint,
     from_json,
     same_target,
@@ -26,6 +27,7 @@ from specviz.models.heads.config import (
 )
 from specviz.models.heads.eagle import EagleHead
 from specviz.models.heads.medusa import MedusaHeads
+from specviz.models.heads.parallel import ParallelHead
 from specviz.models.load import bundled
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
@@ -38,7 +40,9 @@ Heads = MedusaHeads | EagleHead
 
 def build_heads(config: HeadConfig) -> Heads:
     """Return freshly initialised heads of this shape."""
-    return MedusaHeads(config) if isinstance(config, MedusaConfig) else EagleHead(config)
+    if isinstance(config, MedusaConfig):
+        return MedusaHeads(config)
+    return ParallelHead(config) if isinstance(config, ParallelConfig) else EagleHead(config)
 
 
 def save_heads(
@@ -133,7 +137,7 @@ def load_heads(heads: Any, pair: Any, kind: str) -> Any:
         the bundled pair.
     pair : Pair
         Its target decides whether they fit.
-    kind : {"medusa", "eagle"}
+    kind : {"medusa", "eagle", "parallel"}
         What is wanted.
 
     Returns

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from specviz.models.heads import EagleHead, MedusaHeads
-from specviz.models.heads.config import EagleConfig, HeadConfig
+from specviz.models.heads import EagleHead, MedusaHeads, ParallelHead
+from specviz.models.heads.config import EagleConfig, HeadConfig, ParallelConfig
 from specviz.models.training.features import read_layers
 from specviz.models.training.train_eagle import measure_eagle
 from specviz.models.training.train_medusa import measure_medusa
+from specviz.models.training.train_parallel import measure_parallel
 
 DEPTH = 5
 """How deep an EAGLE head is measured: one level beyond what it was trained on."""
@@ -56,7 +57,10 @@ def measure_heads(
                 rows = kept.shape[1] // span
                 tokens = torch.cat([ids[:, i * span : (i + 1) * span + 1] for i in range(rows)])
                 pieces = torch.cat(kept[:, : rows * span].split(span, dim=1))
-                values = measure_eagle(heads, target.model, tokens, pieces, DEPTH, span // 8)
+                if isinstance(heads, ParallelHead):
+                    values = measure_parallel(heads, target.model, tokens, pieces, span // 8)
+                else:
+                    values = measure_eagle(heads, target.model, tokens, pieces, DEPTH, span // 8)
             for key, value in values.items():
                 sums[key] = sums.get(key, 0.0) + np.array(value) * len(part)
         result[name] = {key: (total / len(windows)).tolist() for key, total in sums.items()}
@@ -79,7 +83,7 @@ def head_card(
     license: str,
     ablation: Measured | None = None,
 ) -> str:
-    """Return the README of Medusa heads or of an EAGLE head.
+    """Return the README of Medusa heads, of an EAGLE head or of a parallel head.
 
     Parameters
     ----------
@@ -97,7 +101,14 @@ def head_card(
         The same measurements of a head of equal size without features.
     """
     layers = ", ".join(map(str, config.layers))
-    if isinstance(config, EagleConfig):
+    if isinstance(config, ParallelConfig):
+        what = (
+            f"A parallel head for `{config.target}`: one decoder layer of width "
+            f"{config.hidden_size} that reads the normalised outputs of layers {layers} and the "
+            f"embedding of the next token, and proposes {config.gamma} tokens in one pass, all "
+            f"but the first from placeholders."
+        )
+    elif isinstance(config, EagleConfig):
         size = f"one decoder layer of width {config.hidden_size}"
         what = (
             f"An EAGLE head for `{config.target}`: {size} that reads the normalised outputs of "
@@ -120,21 +131,20 @@ def head_card(
         "",
         f"{text} {facts['windows']:,} windows, read in pieces of {facts['context']} tokens, "
         f"{facts['step']:,} steps of {facts['rows']} pieces, KL from the target's full "
-        f"distributions, "
-        f"{facts['seconds'] / 60:.0f} minutes.{_before(facts)}",
+        f"distributions, {facts['seconds'] / 60:.0f} minutes.{_before(facts)}",
         "",
         "## Measured",
         "",
         _convention(config),
         "",
-        *(_eagle_table(measured) if config.kind == "eagle" else _medusa_table(measured)),
+        *(_medusa_table(measured) if config.kind == "medusa" else _depth_table(measured)),
         "",
     ]
     if ablation is not None:
         lines += [
             "The same size, start, data and steps with the features switched off:",
             "",
-            *_eagle_table(ablation),
+            *_depth_table(ablation),
             "",
         ]
     return "\n".join(lines)
@@ -164,15 +174,14 @@ def _convention(config: HeadConfig) -> str:
     alpha = (
         "Held-out text the heads never saw, float32, temperature 1. alpha = mean over positions "
         "of sum(min(p, q)), p the target's distribution and q the draft's; top-1: both favour the "
-        "same "
-        "token. "
+        "same token. "
     )
     if isinstance(config, EagleConfig):
         return alpha + "Depth d: the d-th proposal of a chain, those before it being the text's."
     return alpha + "Top-5: the target's favourite is among the head's five."
 
 
-def _eagle_table(measured: Measured) -> list[str]:
+def _depth_table(measured: Measured) -> list[str]:
     depth = max(len(row["alpha"]) for row in measured.values())
     names = [f"depth {d + 1}" for d in range(depth)]
     lines = ["| text, alpha / top-1 | " + " | ".join(names) + " |", "|---" * (depth + 1) + "|"]

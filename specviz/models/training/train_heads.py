@@ -1,4 +1,4 @@
-"""Medusa heads, an EAGLE head and a distilled draft for a target of your own.
+"""Medusa heads, an EAGLE head, a parallel head and a distilled draft for your own target.
 
 :func:`train_heads` is what ``specviz train heads`` calls: a target, a text file, and a folder for
 the results. The target runs over windows of the text and over text it writes itself; everything
@@ -40,8 +40,9 @@ from specviz.models.training.measure_heads import head_card, measure_heads, with
 from specviz.models.training.train_draft import check_draftable, train_draft, write_draft
 from specviz.models.training.train_eagle import train_eagle
 from specviz.models.training.train_medusa import train_medusa
+from specviz.models.training.train_parallel import train_parallel
 
-KINDS = ("medusa", "eagle", "draft")
+KINDS = ("medusa", "eagle", "parallel", "draft")
 CONTEXT = 512
 MOST_WINDOWS = 800
 FEWEST_WINDOWS = 8
@@ -80,9 +81,9 @@ def train_heads(
     text : path
         A UTF-8 text file of the kind the target will continue.
     out : path
-        Gets a folder per kind: ``Medusa("OUT/medusa")``, ``Eagle("OUT/eagle")``, and ``OUT/draft``
-        to load as ``draft=``.
-    kinds : sequence of {"medusa", "eagle", "draft"}
+        Gets a folder per kind: ``Medusa("OUT/medusa")``, ``Eagle("OUT/eagle")``,
+        ``Parallel(heads="OUT/parallel")``, and ``OUT/draft`` to load as ``draft=``.
+    kinds : sequence of {"medusa", "eagle", "parallel", "draft"}
         What to train.
     steps : int
         Training steps for each.
@@ -151,17 +152,13 @@ def _train(
     if kind == "draft":
         write_draft(pair, *train_draft(pair.target, data, path, plan), texts, folder, origin)
         return
+    train: Any = {"medusa": train_medusa, "eagle": train_eagle, "parallel": train_parallel}[kind]
+    heads, facts = train(pair.target, data, layers, path, plan)
+    measured = measure_heads(heads, pair.target, texts)
     if kind == "medusa":
-        heads, facts = train_medusa(pair.target, data, layers, path, plan)
-        measured = measure_heads(heads, pair.target, texts)
         with_ranks(heads, measured)
-        card = head_card(heads.config, facts, measured, text=origin, license="other")
-        save_heads(heads, folder / kind, card, measured=measured)
-        return
-    head, facts = train_eagle(pair.target, data, layers, path, plan)
-    measured = measure_heads(head, pair.target, texts)
-    card = head_card(head.config, facts, measured, text=origin, license="other")
-    save_heads(head, folder / kind, card, measured=measured)
+    card = head_card(heads.config, facts, measured, text=origin, license="other")
+    save_heads(heads, folder / kind, card, measured=measured)
 
 
 def _checked_kinds(kinds: Any) -> tuple[str, ...]:

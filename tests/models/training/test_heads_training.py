@@ -13,9 +13,16 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from specviz.models.heads import EagleCache, EagleHead, MedusaHeads
+from specviz.models.heads import EagleCache, EagleHead, MedusaHeads, ParallelHead
 from specviz.models.model import Model, as_model
-from specviz.models.training import features, fit, measure_heads, train_eagle, train_medusa
+from specviz.models.training import (
+    features,
+    fit,
+    measure_heads,
+    train_eagle,
+    train_medusa,
+    train_parallel,
+)
 from specviz.models.training.bundled.llama import build
 from specviz.models.training.features import default_layers, read_layers, write_features
 from specviz.models.training.fit import HeadPlan, divergence
@@ -28,6 +35,7 @@ from specviz.models.training.train_eagle import (
     start_from_draft,
 )
 from specviz.models.training.train_medusa import measure_medusa, medusa_config, medusa_loss
+from specviz.models.training.train_parallel import parallel_config, parallel_loss, slot_outputs
 
 VOCAB, LAYERS = 48, (1, 2, 3)
 PLAN = HeadPlan(steps=30, rows=4, context=24, log_every=10, warmup=3)
@@ -130,12 +138,38 @@ def test_what_is_trained_is_what_drafts(data: features.Features) -> None:
                 assert (output[0] - passes[j][0, at]).abs().max() < 1e-5
 
 
-@pytest.mark.parametrize("kind", ["eagle", "medusa"])
+def test_what_is_trained_in_parallel_is_what_drafts(data: features.Features) -> None:
+    """Slot j after position t equals the head's one pass over the text up to t + 1."""
+    target = tiny_target()
+    torch.manual_seed(3)
+    for window in (48, 6):
+        head = ParallelHead(parallel_config(target, LAYERS, window=window))
+        with torch.no_grad():
+            head.slots.normal_()
+        ids, kept = data.batch(np.array([2]), 48)
+        embedding = target.model.get_input_embeddings()
+        with torch.no_grad():
+            slots = slot_outputs(head, kept, ids[:, 1:], embedding)
+            x = head.fused(kept[0]) + head.embedded(ids[0, 1:], embedding)
+            for text in (5, 30):  # positions with features, read in two rounds
+                cache = EagleCache()
+                head.in_one_pass(x[: text - 3], 4, 0, cache)
+                output = head.in_one_pass(x[text - 3 : text], 4, text - 3, cache)
+                assert cache.length == text
+                for j in range(4):
+                    assert (output[j] - slots[j][0, text - 1]).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("kind", ["eagle", "medusa", "parallel"])
 def test_training_helps_and_resumes_exactly(
     kind: str, data: features.Features, tmp_path: Path
 ) -> None:
     target = tiny_target()
-    train: Any = train_eagle.train_eagle if kind == "eagle" else train_medusa.train_medusa
+    train: Any = {
+        "eagle": train_eagle.train_eagle,
+        "medusa": train_medusa.train_medusa,
+        "parallel": train_parallel.train_parallel,
+    }[kind]
     whole, facts = train(target, data, LAYERS, tmp_path / "whole.safetensors", PLAN)
     assert (facts["step"], facts["rows"], facts["context"], facts["windows"]) == (30, 4, 24, 20)
     log = [json.loads(line) for line in (tmp_path / "whole.jsonl").read_text().splitlines()]
@@ -214,6 +248,8 @@ def test_the_losses_reach_every_weight(data: features.Features) -> None:
          eagle_loss(head, target.model, steps=3)),
         (medusa := MedusaHeads(medusa_config(target, LAYERS, blocks=2)),
          medusa_loss(medusa, target.model)),
+        (parallel := ParallelHead(parallel_config(target, LAYERS, window=24)),
+         parallel_loss(parallel, target.model)),
     ]  # fmt: skip
     for module, loss in modules:
         loss(ids, kept).backward()
@@ -231,6 +267,9 @@ def test_a_card_says_what_was_measured() -> None:
     assert "| stories | 0.912 / 0.950 | 0.800 / 0.850 |" in card
     assert "| stories | 0.712 / 0.750 | 0.600 / 0.650 |" in card
     assert "1,234 steps" in card and "`tiny`" in card
+    assert "| stories | 0.912 / 0.950 |" in head_card(
+        parallel_config(tiny_target(), LAYERS, window=24), facts, measured, text="", license="x"
+    )
     config_m = medusa_config(tiny_target(), (3,))
     ranked = {"stories": {"alpha": [0.5], "top1": [0.61], "top5": [0.9], "ranks": [[0.4]]}}
     assert "| stories | 0.500 / 0.610 / 0.900 |" in head_card(

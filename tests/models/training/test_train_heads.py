@@ -27,7 +27,7 @@ WORDS = "the quick brown fox said a word, and another, and a third. "
 def test_heads_and_a_draft_for_a_target_of_your_own(tmp_path: Path) -> None:
     pair, text, out = own_pair(), tmp_path / "text.txt", tmp_path / "out"
     text.write_text(WORDS * 20)
-    kinds = ("medusa", "eagle", "draft")
+    kinds = ("medusa", "eagle", "parallel", "draft")
 
     def broken(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -41,10 +41,11 @@ def test_heads_and_a_draft_for_a_target_of_your_own(tmp_path: Path) -> None:
     made = train_heads(pair, text, out, kinds=kinds, steps=3)
     assert made == {kind: out / kind for kind in kinds}
     assert (out / "eagle" / "model.safetensors").stat().st_mtime_ns == written  # not done twice
-    assert sorted(path.name for path in out.iterdir()) == ["draft", "eagle", "medusa"]
+    assert sorted(path.name for path in out.iterdir()) == ["draft", "eagle", "medusa", "parallel"]
     for kind in kinds:
         assert "held-out text" in (out / kind / "README.md").read_text()
-    for drafter in (sv_medusa(out / "medusa"), sv_eagle(out / "eagle")):
+    parallel = sv.Parallel(2, heads=out / "parallel")
+    for drafter in (sv_medusa(out / "medusa"), sv_eagle(out / "eagle"), parallel):
         trace = sv.generate(pair, "the fox", drafter=drafter, max_new_tokens=8, temperature=0)
         plain = sv.generate(pair, "the fox", gamma=0, max_new_tokens=8, temperature=0)
         assert trace.tokens.tolist() == plain.tokens.tolist()

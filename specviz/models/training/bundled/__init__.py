@@ -45,6 +45,8 @@ stopped when it is repeated, and ``R`` stands for ``python -m specviz.models.tra
            --draft OUT/draft --rate 0.08 --rows 8 --steps 600 --ablation
        R distil --kind medusa --target OUT/target --corpus CORPUS --run DISTIL --out OUT \
            --rows 4 --steps 1600
+       R distil --kind parallel --target OUT/target --corpus CORPUS --run DISTIL --out OUT \
+           --rows 8 --steps 1600
 
 ``R text-quality --target OUT/target --corpus CORPUS`` compares editions: nats per character,
 words that are one token, words that occur nowhere in the corpus.

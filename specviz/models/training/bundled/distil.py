@@ -36,8 +36,9 @@ from specviz.models.training.measure_heads import head_card, measure_heads, with
 from specviz.models.training.train_draft import one_layer, train_draft
 from specviz.models.training.train_eagle import train_eagle
 from specviz.models.training.train_medusa import train_medusa
+from specviz.models.training.train_parallel import train_parallel
 
-KINDS = ("draft", "medusa", "eagle")
+KINDS = ("draft", "medusa", "eagle", "parallel")
 DRAFT = "draft.safetensors"
 PROMPT = 12
 SEED = 7
@@ -148,6 +149,8 @@ def _heads(
     heads: Any
     if args.kind == "medusa":
         heads, facts = train_medusa(target, data, layers, path, plan)
+    elif args.kind == "parallel":
+        heads, facts = train_parallel(target, data, layers, path, plan)
     else:
         heads, facts = train_eagle(target, data, layers, path, plan, draft=draft)
     measured = measure_heads(heads, target, heldout)
