@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from specviz.figures.plots.against_expected import against_expected
     from specviz.figures.plots.audit import audit
     from specviz.figures.plots.evidence_over_samples import evidence_over_samples
+    from specviz.figures.plots.gain_map import gain_map
     from specviz.figures.plots.overlap import overlap
     from specviz.figures.plots.p_values import p_values
 
@@ -28,6 +29,7 @@ __all__ = [
     "against_expected",
     "audit",
     "evidence_over_samples",
+    "gain_map",
     "overlap",
     "p_values",
     "save",

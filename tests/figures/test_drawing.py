@@ -31,6 +31,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "p_values": (REPORT,),
     "audit": (REPORT,),
     "evidence_over_samples": (FLIPS, HALF),
+    "gain_map": (sv.recorded("stories/draft-model"),),
 }
 PANELS = ("audit",)
 
