@@ -78,7 +78,9 @@ def test_the_top_level_holds_only_what_belongs_there(tracked: list[Path]) -> Non
     assert top >= REQUIRED
 
 
-def test_no_source_file_holds_more_than_one_idea(root: Path, tracked: list[Path]) -> None:
+def test_no_source_file_is_so_long_that_it_must_hold_more_than_one_subject(
+    root: Path, tracked: list[Path]
+) -> None:
     source = [name for name in tracked if name.suffix in (".py", ".js", ".css")]
     assert source
     lengths = {str(name): len((root / name).read_text("utf-8").splitlines()) for name in source}
