@@ -110,10 +110,13 @@ class Optimiser:
         """Continue from what ``tensors`` returned."""
         for name, matrix in self.matrices.items():
             if f"muon.{name}" in state:
-                self.muon.state[matrix] = {"momentum_buffer": state[f"muon.{name}"].clone()}
+                momentum = state[f"muon.{name}"].to(matrix, copy=True)
+                self.muon.state[matrix] = {"momentum_buffer": momentum}
         for name, parameter in self.others.items():
             keys = [key for key in state if key.startswith(f"adam.{name}.")]
-            self.adam.state[parameter] = {key.rsplit(".", 1)[1]: state[key].clone() for key in keys}
+            self.adam.state[parameter] = {
+                key.rsplit(".", 1)[1]: state[key].to(parameter, copy=True) for key in keys
+            }
 
 
 def save_checkpoint(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:

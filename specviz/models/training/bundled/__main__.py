@@ -18,7 +18,14 @@ from specviz.models.training.bundled.release import (
     train_baseline,
     write_cards,
 )
-from specviz.models.training.bundled.target import Plan, Settings, launch, load_target, train
+from specviz.models.training.bundled.target import (
+    Plan,
+    Settings,
+    launch,
+    load_target,
+    pack,
+    train,
+)
 from specviz.models.training.features import replace_directory
 
 
@@ -41,6 +48,11 @@ def _parser() -> argparse.ArgumentParser:
         "--cooldown", type=int, default=0, help="let the rate fall to 0 over so many steps"
     )
     target.add_argument("--workers", type=int, default=1, help="processes of one thread each")
+    target.add_argument("--start", type=Path, help="a new run goes on from this packed folder")
+
+    packed = commands.add_parser("pack", help="write a target's checkpoint at half its size")
+    packed.add_argument("--run", type=Path, required=True)
+    packed.add_argument("--out", type=Path, required=True)
 
     distil.add_arguments(
         commands.add_parser("distil", help="train the draft or heads on what the target says")
@@ -100,8 +112,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         work = corpus.build(args.work, args.prose, args.stories, args.records)
         print((work / "corpus.json").read_text("utf-8"))
     elif args.command == "target":
-        plan = Plan(args.context, args.minutes, args.steps, args.cooldown)
+        plan = Plan(args.context, args.minutes, args.steps, args.cooldown, start=args.start)
         launch(args.workers, train, args.corpus, args.run, Settings(), plan)
+    elif args.command == "pack":
+        print(json.dumps(pack(args.run, args.out)))
     elif args.command == "distil":
         print(json.dumps(distil.distil(args)))
     elif args.command == "text-quality":

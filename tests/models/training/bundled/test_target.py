@@ -21,6 +21,7 @@ from specviz.models.training.bundled.target import (
     Workers,
     launch,
     load_target,
+    pack,
     train,
 )
 from tests.models.training.bundled.small import PLAN, TINY, curve
@@ -39,6 +40,29 @@ def test_resumed_training_is_uninterrupted_training(corpus: Path, tmp_path: Path
     for name in whole:
         torch.testing.assert_close(whole[name], parts[name], rtol=0, atol=0)
     assert not torch.equal(whole["model.model.norm.weight"], torch.ones(TINY.hidden))
+
+
+def test_a_packed_run_goes_on_from_where_it_was_but_for_rounding(
+    corpus: Path, tmp_path: Path
+) -> None:
+    run, packed = tmp_path / "run", tmp_path / "packed"
+    train(Workers(), corpus, run, TINY, replace(PLAN, steps=8))
+    assert pack(run, packed)["step"] == 8
+    for name in ("a", "b"):
+        plan = replace(PLAN, steps=3, start=packed)
+        train(Workers(), corpus, tmp_path / name, TINY, plan)
+    train(Workers(), corpus, run, TINY, replace(PLAN, steps=3))
+    a, b, whole = (fit.load_checkpoint(tmp_path / n / STABLE) for n in ("a", "b", "run"))
+    assert a[1]["step"] == whole[1]["step"] == 11 and a[1]["rows"] == whole[1]["rows"]
+    for name, tensor in whole[0].items():
+        assert torch.equal(a[0][name], b[0][name])
+        torch.testing.assert_close(a[0][name], tensor, rtol=0.05, atol=0.02)
+        assert a[0][name].dtype == torch.float32
+    name = "model.model.embed_tokens.weight"
+    assert not torch.equal(a[0][name], whole[0][name])
+    assert np.allclose(curve(tmp_path / "a")[11], curve(run)[11], atol=2e-3)
+    sizes = [path.stat().st_size for path in (packed / "weights.safetensors", run / STABLE)]
+    assert sizes[0] < 0.4 * sizes[1]
 
 
 def test_a_resume_that_forgets_the_optimiser_is_noticed(
