@@ -94,6 +94,7 @@ def _export(args: argparse.Namespace) -> None:
     for name, model in models.items():
         export(model, args.corpus / "tokenizer", staging / name)
     measured = measure(staging / "target", staging / "draft", args.corpus, windows=args.windows)
+    measured["text"] = text_quality(staging / "target", args.corpus)
     measured["training"] = {"target": target_facts, "draft": draft_facts}
     measured["parameters"] = {name: model.num_parameters() for name, model in models.items()}
     (staging / "measured.json").write_text(json.dumps(measured, indent=1) + "\n")

@@ -180,6 +180,10 @@ def test_cards_take_numbers_from_the_measurement() -> None:
     measured = {
         "corpus": {"stories": row}, "written": {"stories": 0.9375}, "margin": {"stories": 0.125},
         "samples": {"stories": ["```evil```"]},
+        "text": {
+            "nats_per_character": {"stories": 0.0712}, "one_token_words": {"stories": 0.9712},
+            "characters_per_token": {"stories": 3.9}, "invented_words": {"share": 0.0215},
+        },
         "protocol": {"context": 77, "written_prompt": 16, "written_length": 38},
         "configs": {"target": config, "draft": config},
         "training": {
@@ -194,7 +198,10 @@ def test_cards_take_numbers_from_the_measurement() -> None:
         },
     }  # fmt: skip
     target, draft = release.target_card(measured), release.draft_card(measured)
-    assert all(text in target for text in ("1.125", "0.625", "1,000,000", "300", "100 of cooldown"))
+    assert all(
+        text in target
+        for text in ("1.125", "0.625", "1,000,000", "300", "100 of cooldown", "0.071", "2.1%")
+    )
     assert all(text in draft for text in ("0.812", "0.938", "123,456"))
     assert "```evil" not in target
 
