@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
     from specviz.drafters.combined import Combined
     from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
-    from specviz.drafters.eagle import Eagle
-    from specviz.drafters.eagle_growth import DynamicTree
+    from specviz.drafters.eagle import DynamicTree, Eagle
     from specviz.drafters.early_exit import EarlyExit
     from specviz.drafters.kv_projection import KVProjection
     from specviz.drafters.medusa import Medusa
@@ -96,7 +95,7 @@ _HOMES = {
     "Combined": "specviz.drafters.combined:Combined",
     "Draft": "specviz.core.contract:Draft",
     "DraftModel": "specviz.drafters.draft_model:DraftModel",
-    "DynamicTree": "specviz.drafters.eagle_growth:DynamicTree",
+    "DynamicTree": "specviz.drafters.eagle:DynamicTree",
     "Eagle": "specviz.drafters.eagle:Eagle",
     "EarlyExit": "specviz.drafters.early_exit:EarlyExit",
     "KVProjection": "specviz.drafters.kv_projection:KVProjection",

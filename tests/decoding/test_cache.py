@@ -11,15 +11,16 @@ from transformers import DynamicCache, PreTrainedModel
 
 from specviz.decoding.hf import cache as module
 from specviz.decoding.hf.cache import (
+    GrowingLayer,
     UnsupportedModelError,
     capabilities,
     crop,
     crop_to,
     gather,
     held,
+    new_cache,
     refuse,
 )
-from specviz.decoding.hf.growing_cache import GrowingLayer, new_cache
 
 from . import families as f
 

@@ -18,8 +18,7 @@ from specviz.core.tabular import TabularModel, TabularPair
 from specviz.decoding.replicas import prefix_batches as levels
 from specviz.decoding.replicas.engine import END, Replicas, replicas
 from specviz.decoding.replicas.logit_cache import LogitStore
-from specviz.decoding.replicas.many_draws import distinct, inverted
-from specviz.decoding.replicas.vectorised_rejection import SideBySide
+from specviz.decoding.replicas.vectorised_rejection import SideBySide, distinct, inverted
 from specviz.lossless import Sample, Verdict, battery
 from tests.decoding import families
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import specviz as sv
-from specviz.decoding.replicas.tree_thread_pool import walk
+from specviz.decoding.replicas.prefix_batches import walk
 from specviz.decoding.replicas.vectorised_rejection import SideBySide
 from tests.decoding import families
 

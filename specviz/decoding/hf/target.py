@@ -24,12 +24,11 @@ from specviz.decoding.hf.cache import (
     capabilities,
     crop_to,
     gather,
+    new_cache,
     refuse,
     write_rows,
 )
-from specviz.decoding.hf.forward import fed_tokens, forward_arguments
-from specviz.decoding.hf.growing_cache import new_cache
-from specviz.decoding.hf.masks import additive, visibility
+from specviz.decoding.hf.forward import additive, fed_tokens, forward_arguments, visibility
 from specviz.decoding.hf.selftest import exit_tried, tried
 from specviz.decoding.hf.split_forward import HalfDone, check_exit
 from specviz.models.model import as_model, execution_device

@@ -21,7 +21,7 @@ from transformers.cache_utils import DynamicLayer
 
 from specviz.core.contract import Draft, IntArray
 from specviz.decoding.hf.cache import UnsupportedModelError
-from specviz.decoding.hf.masks import visibility
+from specviz.decoding.hf.forward import visibility
 from specviz.decoding.hf.selftest import LOOSE, STRICT, difference, plain_logits
 from specviz.decoding.hf.target import HFTarget, open_session
 
