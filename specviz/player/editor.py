@@ -118,10 +118,10 @@ def one_position(
     >>> editor = one_position([0.5, 0.3, 0.2], [0.2, 0.3, 0.5], ["a", "b", "c"])
     >>> print(editor.plain_text())
     token   target p  draft q  min(p, q)  residual
-    a           0.5      0.2        0.2         1
-    b           0.3      0.3        0.3         0
-    c           0.2      0.5        0.2         0
-    accepted with probability 0.7 = sum min(p, q) = 1 - TV(p, q)
+    a          .500     .200       .200         1
+    b          .300     .300       .300         0
+    c          .200     .500       .200         0
+    accepted with probability .700 = sum min(p, q) = 1 - TV(p, q)
     >>> editor.close()
     """
     editor = Editor(

@@ -152,7 +152,7 @@ def test_a_wrong_rule_is_seen(name: str) -> None:
 def test_a_fresh_draw_after_a_mismatch_is_seen(rule: str) -> None:
     pair = random_pair(3, order=2, seed=12)
     drafter = drafter_for(rule, 2)
-    planted = replace(wrong.FRESH_ON_MISMATCH, name=rule)
+    planted = replace(RULES[rule], verify=wrong.FRESH_ON_MISMATCH.verify)
     assert distance(pair, drafter, rule, rule=planted, length=3) > VISIBLE
 
 
