@@ -1,8 +1,8 @@
 """Train Medusa heads on the target's distributions, and measure each head.
 
-Head i at position t learns the target's distribution of x[t + 1 + i] given the text up to x[t +
-i]: the text in between is drawn from about that distribution, so on average the head learns the
-right marginal.
+Head i at position t learns the target's distribution of x[t + 1 + i] given the text up to
+x[t + i]. The text in between is drawn from about that distribution, so on average the head learns
+the right marginal.
 """
 
 from __future__ import annotations

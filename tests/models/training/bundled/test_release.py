@@ -12,6 +12,9 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from specviz.models.heads import load_heads
+from specviz.models.model import as_model
+from specviz.models.pair import Pair
 from specviz.models.training.bundled import llama, release
 from specviz.models.training.bundled.__main__ import main
 from specviz.models.training.bundled.batches import SHARES
@@ -165,6 +168,30 @@ def test_from_target_to_published_pair(
         assert f"{row['alpha']:.3f}" in text
     assert "{" not in (out / "target" / "README.md").read_text().split("## What it writes")[0]
     assert sorted(path.name for path in out.iterdir()) == ["draft", "measured.json", "target"]
+
+
+@pytest.mark.parametrize("kind", ["medusa", "eagle", "parallel"])
+def test_heads_of_the_family_are_trained_measured_and_written(
+    kind: str, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, out = tmp_path / "t", tmp_path / "out"
+    train(Workers(), corpus, run, TINY, replace(PLAN, steps=2))
+    command = [
+        "distil", "--kind", kind, "--target", str(run), "--corpus", str(corpus),
+        "--run", str(tmp_path / "d"), "--steps", "2", "--rows", "2", "--context", "32",
+        "--piece", "16", "--corpus-windows", "4", "--written-windows", "2", "--ablation",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match=f"which folder gets {kind}/"):
+        main(command)
+    main([*command, "--out", str(out)])
+    printed = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert set(printed["measured"]) == set(SHARES)
+    assert (printed["ablation"] is not None) == (kind == "eagle")
+    card = (out / kind / "README.md").read_text()
+    first = printed["measured"]["prose"]
+    assert f"| prose | {first['alpha'][0]:.3f} / {first['top1'][0]:.3f}" in card
+    pair = Pair(target=as_model(load_target(run)[0], "target"))
+    assert load_heads(out / kind, pair, kind).config.kind == kind
 
 
 def test_cards_take_numbers_from_the_measurement() -> None:
