@@ -19,10 +19,7 @@ _WARNED: set[str] = set()
 
 
 class LossyWarning(UserWarning):
-    """The text that comes out does not have the target's distribution.
-
-    Said once for each source.
-    """
+    """The text does not have the target's distribution; said once for each source."""
 
 
 NEEDED = ("target", "encode", "decode", "pieces", "token_strings", "vocab_size", "stop_ids")

@@ -53,10 +53,7 @@ def distribution_pieces(run: Run, table: str, name: str, row: int) -> list[Piece
 
 
 def draw_at(run: Run, frame: Frame) -> Draw:
-    """Return the draws at a frame: u against the acceptance.
-
-    Then the distribution that it leads to.
-    """
+    """Return the draws at a frame: u against the acceptance, then what it leads to."""
     if frame.phase == "draft":
         return _draft_draw(run, frame)
     if frame.phase == "verify":
@@ -178,10 +175,7 @@ def _closing_draw(run: Run, frame: Frame) -> Draw:
 
 
 def _with_closing(run: Run, frame: Frame, pieces: list[Piece]) -> list[Piece]:
-    """Return a distribution's pieces.
-
-    The token drawn among them even if it is not one of the likeliest.
-    """
+    """Return a distribution's pieces; the token drawn is always one of them."""
     r, token = frame.round, int(run.round["closing"][frame.round])
     if any(one.token == token for one in pieces):
         return pieces

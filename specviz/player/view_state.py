@@ -28,10 +28,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """p and q at a frame; ``mode`` is q (the target has not looked), both.
-
-    Or distribution (one distribution).
-    """
+    """p and q at a frame; ``mode``: q alone, both, or one distribution."""
 
     mode: str
     title: str

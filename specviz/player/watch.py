@@ -46,9 +46,7 @@ def watch(
     height: int | None = None,
     title: str | None = None,
 ) -> Watch:
-    """Watch samples arrive: observed against expected.
-
-    And the evidence against the target's distribution.
+    """Watch samples arrive: observed against expected, and the evidence against target p.
 
     The verdict is that of an e-process, which may be looked at after every sample
     (:class:`specviz.lossless.EProcess`); beside it a p-value wanders that is looked at again and

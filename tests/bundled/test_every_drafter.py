@@ -1,6 +1,5 @@
-"""Every drafter on the bundled pair: equal texts, exact distributions.
-
-The lossy one shown to be so.
+"""Every drafter on the bundled pair: equal texts, exact distributions,
+the lossy one shown to be so.
 """
 
 from __future__ import annotations

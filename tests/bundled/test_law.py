@@ -1,6 +1,5 @@
-"""The distribution of what the bundled pair writes: by enumeration and chi-square.
-
-With a planted twin.
+"""The distribution of what the bundled pair writes: by enumeration and chi-square,
+with a planted twin.
 """
 
 from __future__ import annotations

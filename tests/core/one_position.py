@@ -16,9 +16,8 @@ AFTER = np.array([0.7, 0.1, 0.1, 0.1])  # what follows an accepted proposal
 
 
 def rows(n: int) -> FloatArray:
-    """Target distributions ``(n + 1, vocab)``: P where the text stands.
-
-    Another distribution after every node.
+    """Target distributions ``(n + 1, vocab)``: P where the text stands,
+    another distribution after every node.
     """
     return np.stack([P] + [np.roll(AFTER, i) for i in range(n)])
 

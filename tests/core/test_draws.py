@@ -1,6 +1,5 @@
-"""Keyed draws: no number twice, strict acceptance, the right distributions.
-
-The coupling of races.
+"""Keyed draws: no number twice, strict acceptance, the right distributions,
+the coupling of races.
 """
 
 from __future__ import annotations

@@ -112,9 +112,8 @@ def all_columns() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("table", "name"), all_columns())
 def test_any_changed_number_is_noticed(table: str, name: str) -> None:
-    """Each column, under the four rules that make up its meaning.
-
-    Distributions are kept in full.
+    """Each column, under the four rules that make up its meaning,
+    distributions are kept in full.
     """
     tried = 0
     for rule in ("rejection", "match", "coupled", "greedy"):

@@ -173,9 +173,8 @@ def witness(pair: Any, prompts: Sequence[Sequence[int]], sampling: Sampling) -> 
 def pairs_distribution(
     memo: Memo, prompt: Sequence[int], firsts: Sequence[int], sampling: Sampling
 ) -> Mapping[Text, float]:
-    """Return the distribution of two tokens.
-
-    All texts that begin with none of ``firsts`` as one: ``()``.
+    """Return the distribution of two tokens,
+    all texts that begin with none of ``firsts`` as one: ``()``.
     """
     p = memo.distribution(prompt, sampling)
     distribution: dict[Text, float] = {(): 1.0 - float(p[list(firsts)].sum())}

@@ -1,6 +1,5 @@
-"""The distribution of texts that are decoded in batches: chi-square and audits.
-
-With their planted twins.
+"""The distribution of texts that are decoded in batches: chi-square and audits,
+with their planted twins.
 """
 
 from __future__ import annotations

@@ -138,9 +138,8 @@ def test_mixed_gammas_over_hundreds_of_rounds(family: str, length: int) -> None:
 
 
 def test_a_draft_cache_that_is_one_short_after_full_acceptance_shows() -> None:
-    """The planted twin, at temperature 1.
-
-    A draft that missed a token no longer has the distribution p.
+    """The planted twin, at temperature 1,
+    a draft that missed a token no longer has the distribution p.
     """
     target = pair_of("gpt2").target
     pair = sv.Pair(target=target, draft=target)
@@ -182,9 +181,8 @@ def test_three_tokens_by_chi_square(family: str) -> None:
 
 @pytest.mark.parametrize("sizes", [(16, 12), (12, 16)], ids=["draft knows fewer", "knows more"])
 def test_padded_vocabularies(sizes: tuple[int, int]) -> None:
-    """Every id of the target can be emitted, no id of the draft alone.
-
-    The distribution is the target's.
+    """Every id of the target can be emitted, no id of the draft alone,
+    the distribution is the target's.
     """
     models = []
     for seed, size in enumerate(sizes):

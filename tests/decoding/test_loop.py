@@ -178,9 +178,8 @@ def texts_of(pair: TabularPair, sampler: type[Sampler]) -> list[tuple[int, ...]]
 
 
 def test_the_sampled_text_has_the_targets_distribution_and_faulty_draws_do_not() -> None:
-    """Chi-square on the joint distribution of four tokens.
-
-    Each twin re-uses a number it has looked at.
+    """Chi-square on the joint distribution of four tokens,
+    each twin re-uses a number it has looked at.
     """
     pair = TabularPair(TabularModel.random(3, 1, seed=6), TabularModel.random(3, 1, seed=17))
     distribution = target_distribution(pair, prompt=[0], length=4)

@@ -1,6 +1,5 @@
-"""From a round to its rows: every number against the distributions themselves.
-
-In memory that is bounded.
+"""From a round to its rows: every number against the distributions themselves,
+in memory that is bounded.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Replicas: each is the loop's own text; side by side they are the same texts.
-
-Or the same distribution.
+"""Replicas: each is the loop's own text; side by side they are the same texts,
+or the same distribution.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Trees that break the one promise in one way each, and what distribution that gives.
-
-In fractions.
+"""Trees that break the one promise in one way each, and what distribution that gives,
+in fractions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Hugging Face models with a handful of tokens: real passes and caches.
-
-And distributions one can count.
+"""Hugging Face models with a handful of tokens: real passes and caches,
+and distributions one can count.
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ from specviz.models.model import Model, as_model
 
 
 def small_llama(vocab_size: int = 3, *, layers: int = 3, seed: int = 0, spread: float = 1.0) -> Any:
-    """A float64 Llama whose distributions depend strongly on the context.
-
-    Logits spread by ``spread``.
+    """A float64 Llama whose distributions depend strongly on the context,
+    logits spread by ``spread``.
     """
     config = LlamaConfig(
         vocab_size=vocab_size,
@@ -61,9 +59,8 @@ def with_noise(model: Any, noise: float, seed: int = 1) -> Any:
 
 
 def plain_distribution(model: Model | Any, prompt: IntArray, length: int) -> Distribution:
-    """The distribution of the target's next ``length`` tokens: whole passes, no cache.
-
-    None of our code.
+    """The distribution of the target's next ``length`` tokens: whole passes, no cache,
+    none of our code.
     """
     module = as_model(model).model
     distribution: Distribution = {(): 1.0}
@@ -80,10 +77,7 @@ def plain_distribution(model: Model | Any, prompt: IntArray, length: int) -> Dis
 
 
 def distributions_along(model: Model, text: IntArray, start: int) -> np.ndarray:
-    """The model's distributions ``(len(text) - start.
-
-    Vocab)`` at the positions from ``start`` on.
-    """
+    """Distributions ``(len(text) - start, vocab)`` at the positions from ``start`` on."""
     session = HFTarget(model)
     draft = Draft.chain(text[start:-1].tolist(), None, model.vocab_size)
     return distributions(session.verify(text[:start], draft), Sampling())

@@ -180,9 +180,8 @@ def test_a_dynamic_tree_keeps_the_most_confident_nodes() -> None:
 
 
 class MemoTarget:
-    """The target's distributions and features by context, each computed once.
-
-    Many rounds in seconds.
+    """The target's distributions and features by context, each computed once,
+    many rounds in seconds.
     """
 
     context_length = None
@@ -216,9 +215,8 @@ class RawQ(Changed, Eagle):
 
 
 class ReRanked(Changed, Eagle):
-    """Planted: sampled siblings are put in the order of their probability.
-
-    Each with its distribution.
+    """Planted: sampled siblings are put in the order of their probability,
+    each with its distribution.
     """
 
     def change(self, inner: Any, context: Context, draws: Any) -> Draft:

@@ -1,6 +1,5 @@
-"""Projected keys and values: the map is right, the rounds replay.
-
-And the distribution is not the target's.
+"""Projected keys and values: the map is right, the rounds replay,
+and the distribution is not the target's.
 
 The twin of every "not lossless" is the same drafter with nothing, or with an exact map, projected.
 """

@@ -189,9 +189,8 @@ def test_twin_chosen_nodes_that_report_a_soft_distribution() -> None:
     ids=lambda drafter: f"{type(drafter).__name__} {drafter.kind}",
 )
 def test_twins_are_seen_in_deeper_trees_too(drafter: Tree) -> None:
-    """Four tokens, and unlike distributions.
-
-    What two rejections leave must have more than one of them.
+    """Four tokens, and unlike distributions,
+    what two rejections leave must have more than one of them.
     """
     pair = TabularPair(TabularModel.random(4, seed=3), TabularModel.random(4, seed=53))
     assert distance(pair, drafter, length=2) > 0.05

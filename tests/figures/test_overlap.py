@@ -25,9 +25,8 @@ def closed() -> object:
 
 
 def with_tails(p: np.ndarray, q: np.ndarray, token: int, listed: int) -> Trace:
-    """A trace of one proposal whose distributions are listed on their first tokens.
-
-    The rest in tails.
+    """A trace of one proposal whose distributions are listed on their first tokens,
+    the rest in tails.
     """
     trace = Trace({"rule": "rejection"}, [0], k=(listed - 1) // 2)
     trace.strings = {i: f" t{i}" for i in range(len(p))}

@@ -78,9 +78,8 @@ def distance(
 def one_round(
     pair: Any, drafter: Any, rule: Rule, text: Sequence[int], sampling: Sampling | None = None
 ) -> Distribution:
-    """Return the distribution of what one round emits after ``text``.
-
-    With all the room it may want.
+    """Return the distribution of what one round emits after ``text``,
+    with all the room it may want.
     """
 
     def program(draws: Branching) -> tuple[int, ...]:
@@ -103,9 +102,8 @@ def one_round(
 def round_by_round(
     pair: Any, drafter: Any, rules: Sequence[Rule], length: int, prompt: Sequence[int] = (0,)
 ) -> Distribution:
-    """Return the distribution of the first ``length`` tokens; rule i decides round i.
-
-    The last all others.
+    """Return the distribution of the first ``length`` tokens; rule i decides round i,
+    the last all others.
 
     Rounds of a drafter with fixed gamma depend on each other through the text only, so the
     distributions of single rounds may be multiplied. Unlike in ``enumerate_distribution`` no round

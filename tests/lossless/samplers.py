@@ -66,17 +66,15 @@ Q = distribution(GOLDEN["one_position"]["q"])
 
 
 def golden_tree() -> PrefixTree:
-    """The target of golden.json: the distribution p of ``one_position`` in every context.
-
-    Three tokens.
+    """The target of golden.json: the distribution p of ``one_position`` in every context,
+    three tokens.
     """
     return grow(lambda prefix: P, 4, LENGTH)
 
 
 def wrong_distribution(name: str) -> dict[tuple[int, ...], float]:
-    """The exact distribution of a wrong rule's first three tokens.
-
-    In the setting of golden.json.
+    """The exact distribution of a wrong rule's first three tokens,
+    in the setting of golden.json.
     """
     return distribution_under(P, Q, WRONG_RULES[name])
 

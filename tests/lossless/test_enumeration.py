@@ -181,9 +181,8 @@ def test_q_from_before_top_k_is_seen() -> None:
 
 
 def test_settings_applied_twice_to_the_draft_are_exact_but_accept_less() -> None:
-    """Draft = target must accept everything: only that shows the fault.
-
-    For the distribution is right.
+    """Draft = target must accept everything: only that shows the fault,
+    for the distribution is right.
     """
     pair = random_pair(3, order=0, seed=21)
     pair.draft = pair.target

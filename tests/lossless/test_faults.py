@@ -1,6 +1,5 @@
-"""Planted faults: their distributions by enumeration, golden values.
-
-And the battery against them.
+"""Planted faults: their distributions by enumeration, golden values,
+and the battery against them.
 """
 
 from __future__ import annotations

@@ -118,9 +118,8 @@ def test_tokenizers_list_their_vocabulary_in_no_order() -> None:
 
 @found_in_5_24
 def test_different_tokenizers_are_flagged(pair: sv.Pair) -> None:
-    """The draft's distribution is handed over in the order of ids.
-
-    Its pruned head is in listing order.
+    """The draft's distribution is handed over in the order of ids,
+    its pruned head is in listing order.
     """
     assert verdict(different(pair, OWN, SCRAMBLED), pair, n=200, effect=0.5) is Verdict.DISCREPANCY
 

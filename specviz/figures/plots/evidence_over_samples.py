@@ -251,9 +251,7 @@ def _plotly(data: EvidenceData, look: Look) -> go.Figure:
 def evidence_over_samples(
     streams: Any, distribution: Any, *, alpha: float = 0.01, every: int | None = None
 ) -> EvidenceData:
-    """Draw the evidence against a distribution over samples.
-
-    For one sampler or several side by side.
+    """Draw the evidence against a distribution as samples arrive, one sampler or several.
 
     Parameters
     ----------

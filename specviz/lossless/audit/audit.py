@@ -1,7 +1,4 @@
-"""Does this sampler emit the target's distribution? Our loop, a function.
-
-Or texts that were recorded.
-"""
+"""Audit our loop, a function or recorded texts against the target's distribution."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A model as the distribution it stands for: of any context.
-
-And before every token of a given text.
-"""
+"""A model's next-token distributions, per context or teacher-forced along a text."""
 
 from __future__ import annotations
 

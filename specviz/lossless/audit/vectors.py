@@ -152,10 +152,7 @@ def _edges() -> list[Any]:
 
 
 def _random(rule: str) -> list[Any]:
-    """Return random inputs: 1 to 4 proposals, 2 to 8 tokens.
-
-    Every third distribution with zeros.
-    """
+    """Return random inputs: 1 to 4 proposals, 2 to 8 tokens, zeros in every third row."""
     rng = np.random.default_rng([20, RULE_NAMES.index(rule)])
     out = []
     for index in range(RANDOM_CASES):

@@ -134,10 +134,7 @@ def _gathered(
     program_of: Callable[[int], Callable[[Branching], tuple[int, ...]]], length: int,
     vocab_size: int, name: str, progress: bool,
 ) -> Distribution:  # fmt: skip
-    """Return the distribution of what a program emits.
-
-    Or refuse a length that has too many ways.
-    """
+    """Return the distribution of what a program emits; refuse a length with too many ways."""
     ways = refuse_endless(program_of, length, vocab_size)
     distribution: Distribution = {}
     bar = tqdm(

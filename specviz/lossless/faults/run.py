@@ -214,10 +214,7 @@ def expected_tv(
     pair: Any, prompt: Any, fault: str | Fault, *, gamma: int = 2, length: int = 3,
     sampling: Sampling | None = None,
 ) -> float:  # fmt: skip
-    """Return the total variation distance of a faulty distribution from the target's.
-
-    By enumeration.
-    """
+    """Return, by enumeration, the total variation between a fault's output and the target."""
     checks.pair(pair)
     fault = get_fault(fault)
     settings = sampling or fault.sampling

@@ -27,10 +27,7 @@ DraftChange = Callable[[Draft, int], Draft]
 
 
 class DrawsOtherwise:
-    """Draft draws from a changed distribution.
-
-    While the drafter goes on reporting the unchanged one.
-    """
+    """Draft draws from a changed distribution; the drafter reports the unchanged one."""
 
     def __init__(self, inner: Draws, change: DistributionChange) -> None:
         self._inner, self._change = inner, change
@@ -208,10 +205,7 @@ def siblings_by_confidence(draft: Draft, vocab_size: int) -> Draft:
 
 
 def siblings_one_distribution(draft: Draft, vocab_size: int) -> Draft:
-    """Report the first sibling's distribution for all.
-
-    Though later ones were drawn without its token.
-    """
+    """Report the first sibling's q for all; later ones were drawn without its token."""
     return Draft(draft.tokens, draft.parent, draft.q, np.zeros_like(draft.q_row))
 
 

@@ -56,9 +56,7 @@ class Evidence:
 
 
 def evidence_of_texts(tree: PrefixTree, sample: Sample, alpha: float) -> Evidence | None:
-    """Return the e-process of texts against a distribution: every position's and whole texts'.
-
-    Averaged.
+    """Return the average of the e-processes of every position and of whole texts.
 
     The average of e-processes is one, whatever their dependence. Cells are pooled for the number of
     texts, not by what they are. None where nothing is left to chance, or for very many texts.

@@ -1,7 +1,4 @@
-"""The target's distribution as a function of the text so far: checked once per context.
-
-Remembered.
-"""
+"""The target's distribution given the text so far: checked once per context, and kept."""
 
 from __future__ import annotations
 
@@ -14,10 +11,7 @@ from specviz.core.contract import FloatArray
 
 Prefix = tuple[int, ...]
 Conditional = Callable[[Prefix], Any]
-"""Emitted tokens so far → the distribution ``(vocab,)`` of the next one.
-
-Given the prompt and them.
-"""
+"""Emitted tokens so far → the distribution ``(vocab,)`` of the next one, after the prompt."""
 
 TOLERANCE = 1e-3
 """A distribution may miss a sum of 1 by so much (half precision); it is renormalised in float64."""
@@ -81,10 +75,7 @@ class ConditionalDistribution:
 
 
 def checked_distribution(distribution: Any, vocab_size: int, where: str) -> FloatArray:
-    """Return one distribution ``(vocab,)`` as float64 that sums to 1.
-
-    Or say what is wrong with it.
-    """
+    """Return one distribution ``(vocab,)`` as float64 that sums to 1, or refuse it."""
     try:
         row = np.asarray(distribution, dtype=np.float64)
     except (TypeError, ValueError):

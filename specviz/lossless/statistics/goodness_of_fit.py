@@ -1,7 +1,4 @@
-"""Pearson's chi-square on tables of emitted tokens: against a distribution.
-
-And between two samples.
-"""
+"""Pearson's chi-square on tables of emitted tokens: one sample against p, or two samples."""
 
 from __future__ import annotations
 

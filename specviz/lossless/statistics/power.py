@@ -113,9 +113,7 @@ def texts_for_effect(
 
 
 def noise_floor(distribution: FloatArray, n: int) -> float:
-    """Return the total variation that a perfect sampler of ``distribution`` shows on average.
-
-    By chance.
+    """Return the total variation that a perfect sampler shows by chance, on average.
 
     Half the sum of the cells' mean absolute deviations, each exact (de Moivre 1730):
     ``E|X - np| = 2 ν (1 - p) P(X = ν)`` with ``ν = floor(np) + 1``.

@@ -175,10 +175,7 @@ def grow(
 def _distributions(
     distribution: ConditionalDistribution, prefixes: IntArray, progress: bool, position: int
 ) -> FloatArray:
-    """Return ``(contexts + 2, vocab + 1)``: the distributions, then ended (END).
-
-    Elsewhere (NaN).
-    """
+    """Return ``(contexts + 2, vocab + 1)``: distributions, the ended row, the row elsewhere."""
     from tqdm.auto import tqdm
 
     rows = np.zeros((len(prefixes) + 2, distribution.vocab_size + 1))

@@ -1,6 +1,4 @@
-"""Tests of each token against its own conditional distribution: for any length.
-
-Prompt and vocabulary.
+"""Tests of each token against its own conditional distribution: any length or vocabulary.
 
 Under the target, u = F(x-) + v p(x) is uniform given everything before the token (Rosenblatt 1952,
 with v uniform to break the steps), and any function of the token minus its conditional mean is a
@@ -74,10 +72,7 @@ def uniforms_of_walks(tree: PrefixTree, walks: Sequence[Walk], seed: int) -> Uni
 
 
 def _transform(distribution: FloatArray, below: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return flat F(x-) and p(x), just short of 1; a distribution with one token, or none.
-
-    Is OUT.
-    """
+    """Return flat F(x-) and p(x), just short of 1; OUT where only one token is possible."""
     inert = ~(np.nan_to_num(distribution, nan=1.0).max(axis=1) < 1.0)
     low, width = below * (1 - 1e-12), distribution * (1 - 1e-12)
     low[inert], width[inert] = OUT, 0.0

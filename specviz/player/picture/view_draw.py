@@ -1,7 +1,4 @@
-"""The draw: u on [0, 1] against the acceptance.
-
-Then the distribution that the next token is drawn from.
-"""
+"""The draw: u on [0, 1] against the acceptance, then the distribution of the next token."""
 
 from __future__ import annotations
 

@@ -161,9 +161,7 @@ class Plan:
 def losses(
     final: Tensor, fixed: Tensor, rotating: Tensor, norm: Tensor, head: Tensor, labels: Tensor
 ) -> Tensor:
-    """Return cross-entropy and the two exits' divergences from the final distribution, ``(3,)``.
-
-    In nats.
+    """Return cross-entropy and both exits' divergences from the final p: ``(3,)``, in nats.
 
     ``final``, ``fixed`` and ``rotating`` are streams ``(batch, time, hidden)``.
     """
