@@ -27,7 +27,7 @@ from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, DraftModelSe
 from specviz.models.projection import Projection, check_rotation, fit, flatten, shape_of, unflatten
 
 AT_ONCE = 32
-"""So many texts the target writes side by side."""
+"""Number of texts the target writes side by side."""
 
 NEEDS_MODELS = "KVProjection needs two Hugging Face models: a table has no keys and values"
 

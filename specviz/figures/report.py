@@ -14,7 +14,7 @@ from specviz.lossless.report.text import HEADS, row
 from specviz.lossless.statistics.findings import Answer
 
 PLOTTED = 4
-"""The plots of so many prompts are on a page."""
+"""Number of prompts whose plots are on a page."""
 
 # Colours come from the notebook's own theme where it has one; a sign says the same as each colour.
 STYLE = Markup("""

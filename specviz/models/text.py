@@ -72,7 +72,7 @@ def decode(tokenizer: Any, ids: Sequence[int]) -> str:
 
 
 NEAR = 8
-"""So many tokens before a text decide how its first one is written."""
+"""Number of tokens before a text that decide how its first one is written."""
 
 
 def decode_after(tokenizer: Any, before: Sequence[int], ids: Sequence[int]) -> str:

@@ -18,7 +18,7 @@ OWN_DRAW = "the proposal: the draft's own draw from q"
 
 @dataclass(frozen=True)
 class Piece:
-    """A token's piece [lo, lo + p) of a distribution laid end to end."""
+    """A token's interval [lo, lo + p) of the cumulative distribution."""
 
     token: int
     p: float

@@ -16,7 +16,7 @@ from specviz.core.tabular import TabularModel, TabularPair
 from specviz.figures.escaping import visible
 
 MOST_CELLS = 24
-"""So many bars can be told apart."""
+"""Largest number of bars that can be told apart."""
 RIGHT = "right"
 
 DrawCells = Callable[[int, int, int], Any]

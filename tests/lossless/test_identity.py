@@ -72,7 +72,7 @@ def test_the_table_shows_every_term_and_pools_what_is_rare() -> None:
         ([0.5, 0.5], [1.0], "same tokens"),
         ([1.0], [1.0], "two or more"),
         ([[0.5, 0.5]], [[0.5, 0.5]], r"got shapes \(1, 2\)"),
-        ([0.5, 0.6], [0.5, 0.5], "distribution of target p misses a sum of 1"),
+        ([0.5, 0.6], [0.5, 0.5], "probabilities of target p do not sum to 1"),
         ([0.5, 0.5], [1.5, -0.5], "distribution of draft q has a negative probability"),
         ([0.5, float("nan")], [0.5, 0.5], "distribution of target p has NaN"),
     ],

@@ -61,7 +61,7 @@ def test_wrong_types_are_refused(sequences: object, vocab_size: object, says: st
         ([0.5, np.nan], "target after .* has NaN"),
         ([0.5, np.inf], "has NaN or infinite"),
         ([1.5, -0.5], "negative probability"),
-        ([0.5, 0.4], "misses a sum of 1 by 0.1"),
+        ([0.5, 0.4], r"do not sum to 1 \(off by 0.1"),
         ([1.0], r"has shape \(1,\), expected \(2,\)"),
     ],
 )

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 FOLLOWS = "follows"
 CONTRADICTS = "does not follow"
-CONSISTENT = "consistent but not fully recorded"
+CONSISTENT = "consistent; not every decision is on record"
 SUMS = 1e-13
 """What a sum of probabilities may be off by."""
 WHOLE_RUN = -1

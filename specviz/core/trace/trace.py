@@ -170,8 +170,8 @@ class Trace:
         Returns
         -------
         Replay
-            For every draw and every round: follows, does not follow, or consistent but not fully
-            recorded; print it for a summary. ``replay.ok`` is True if nothing contradicts.
+            For every draw and every round: follows, does not follow, or is consistent and
+            not wholly on record; print it for a summary. ``replay.ok`` is True if nothing contradicts.
 
         Examples
         --------

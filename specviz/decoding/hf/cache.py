@@ -281,7 +281,7 @@ def write_rows(cache: DynamicCache, start: int, rows: Sequence[tuple[Tensor, Ten
     length = held(cache)
     if start > length:
         raise ValueError(f"the cache holds {length} tokens, so none can be put at {start}")
-    over = min(length - start, rows[0][0].shape[-2])  # so many replace what is there
+    over = min(length - start, rows[0][0].shape[-2])  # rows that replace what is there
     for layer, (keys, values) in zip(_filled(cache), rows, strict=False):
         layer.keys[..., start : start + over, :] = keys[..., :over, :]
         layer.values[..., start : start + over, :] = values[..., :over, :]

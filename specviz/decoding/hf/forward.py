@@ -75,7 +75,7 @@ def additive(visible: BoolArray, dtype: torch.dtype) -> torch.Tensor:
 
 
 SPARE_ROWS = 8
-"""So many unneeded rows go through the head too: slicing can make a CPU copy the head's weight."""
+"""Unneeded rows that go through the head too: slicing can make a CPU copy its weight."""
 
 
 def fed_tokens(target: HFTarget, pending: IntArray, draft: Draft) -> IntArray:

@@ -30,7 +30,7 @@ END = -1
 """After a text's end; the same symbol as :data:`specviz.lossless.END`."""
 
 AHEAD = 20_000
-"""At most so many contexts are computed ahead, in batches."""
+"""Largest number of contexts computed ahead, in batches."""
 
 SHORT = 16
 """Longer texts hardly ever meet again."""

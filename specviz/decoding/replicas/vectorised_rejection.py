@@ -30,7 +30,7 @@ from specviz.decoding.distributions import distributions
 from specviz.decoding.replicas.prefix_batches import COLUMNS, Level, Levels, walk
 
 BLOCK = 2**14
-"""Keyed numbers are computed so many at a time: they stay in the processor's cache."""
+"""Keyed numbers computed at a time: they stay in the processor's cache."""
 
 FEW = 8
 """A distribution drawn from so seldom is compared with, not searched."""

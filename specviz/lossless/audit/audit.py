@@ -97,7 +97,7 @@ def audit(
         What the texts were drawn with; those recorded with them by default.
     vocab_size, end_ids
         For a two-sample test of sequences; otherwise the target's. End ids that follow an end are
-        padding, as ``generate`` writes it; any other token there is one that cannot be.
+        padding, as ``generate`` writes it; any other token after an end token counts as impossible.
     margin : float
         Tolerated total variation per token, for engines that round.
     alpha : float

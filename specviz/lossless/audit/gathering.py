@@ -24,7 +24,7 @@ from specviz.lossless.audit.recorded_texts import (
 from specviz.lossless.statistics.sample import END
 
 LEAST = 100
-"""A sampler that fails before so many texts is an error; later, what it gave is judged."""
+"""A sampler that fails before this text is an error; later, what it gave is judged."""
 
 SAVE_EVERY = 10.0
 """Seconds between two saves."""

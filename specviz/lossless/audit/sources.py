@@ -29,7 +29,7 @@ SHORT = 16
 """Texts up to this length are judged by every test, if there are many of one prompt."""
 
 MANY = 200
-"""So many texts of one prompt are many."""
+"""From this number on, texts of one prompt are judged by every test."""
 
 TWO_SAMPLES = 10_000
 """Texts drawn from each side where nothing says how many."""

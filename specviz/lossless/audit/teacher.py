@@ -14,7 +14,7 @@ from specviz.lossless.statistics.conditional_distribution import Prefix
 from specviz.lossless.statistics.scores import Scores, score_tokens
 
 AT_ONCE = 2**24
-"""At most so many probabilities are held at a time when a text is scored."""
+"""Largest number of probabilities held at a time when a text is scored."""
 
 
 @dataclass(frozen=True)

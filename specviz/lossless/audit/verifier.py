@@ -25,7 +25,7 @@ Verifier = Callable[[IntArray, FloatArray, FloatArray, np.random.Generator], Seq
 """(draft tokens (gamma,), q (gamma, vocab), p (gamma + 1, vocab), generator) → emitted tokens."""
 
 LEAST = 200
-"""A verifier that fails before so many calls is an error; later, what it gave is judged."""
+"""A verifier that fails in an earlier call is an error; later, what it gave is judged."""
 
 LARGEST_GAMMA, LARGEST_VOCAB = 16, 1_000
 

@@ -16,7 +16,7 @@ from specviz.core.contract import FloatArray
 from specviz.lossless.exact.branching import Branching
 
 MOST = 300_000
-"""An enumeration may have so many ways: minutes."""
+"""Largest number of ways an enumeration may run: minutes."""
 
 WALKS = 32
 

@@ -18,7 +18,7 @@ from specviz.lossless.statistics.streams import cells_of_position, cells_of_text
 from specviz.lossless.statistics.transform import BINS
 
 LOOKS = 200
-"""So many points of the line are kept."""
+"""Number of points of the line that are kept."""
 
 AT_MOST = 100_000
 """No line is computed of more texts (or tokens): it would take longer than all tests together."""

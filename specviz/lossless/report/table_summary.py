@@ -98,7 +98,7 @@ def table_seen(
     words : mapping or sequence of str, optional
         Token strings.
     cells : int
-        Keep so many cells.
+        Number of cells to keep.
     confidence : float
         Of all intervals together.
     """

@@ -116,7 +116,7 @@ def checked_distributions(distributions: Any, where: str) -> FloatArray:
     worst = float(np.abs(sums - 1).max(initial=0.0))
     if worst > TOLERANCE:
         raise ValueError(
-            f"the distribution of {where} misses a sum of 1 by {worst:.3g}: give probabilities "
+            f"probabilities of {where} do not sum to 1 (off by {worst:.3g}): give probabilities "
             f"after every "
             f"sampling setting (not logits, not log-probabilities)"
         )

@@ -189,7 +189,7 @@ def peeking(cells: Any, distribution: Any, *, every: int) -> Looks:
     distribution : array ``(cells,)``
         The hypothesis; every cell must have mass (pool the others).
     every : int
-        A look after each so many samples.
+        Number of samples between looks.
 
     Examples
     --------

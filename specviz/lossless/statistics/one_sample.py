@@ -57,7 +57,7 @@ def battery(
     alpha, margin, effect, seed
         See :class:`Settings`.
     max_contexts : int
-        At most so many distributions are asked for; rarer contexts are tested as one cell.
+        Largest number of distributions asked for; rarer contexts are tested as one cell.
     words : mapping or sequence of str, optional
         Token strings, for the report.
     progress : bool

@@ -15,7 +15,7 @@ import numpy as np
 from specviz.core.contract import FloatArray, IntArray
 
 LEAST = 5.0
-"""Every pooled cell expects at least so many."""
+"""Least expected count of a pooled cell."""
 
 
 @dataclass(frozen=True)

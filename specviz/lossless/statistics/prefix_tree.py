@@ -22,7 +22,7 @@ from specviz.lossless.statistics.sample import END, Sample
 
 MAX_CONTEXTS = 4096
 MAX_CELLS = 2**21
-"""At most so many numbers per tree: with a large vocabulary there are fewer contexts."""
+"""Largest size of a tree in numbers: a large vocabulary leaves fewer contexts."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def grow(
     end_ids : iterable of int
         Tokens that end a text.
     max_contexts : int
-        At most so many distributions are asked for, the same number per position; the most likely
+        Largest number of distributions asked for, the same number per position; the most likely
         contexts are taken, and what lies beyond them is tested as one cell ("elsewhere").
     progress : bool
         Show a bar when it takes longer than two seconds.

@@ -18,7 +18,7 @@ END = -1
 """The symbol after a text's end: not a token, a cell of its own in every table."""
 
 MOST = 2**27
-"""At most so many tokens are held in one array."""
+"""Largest number of tokens held in one array."""
 
 Words = Mapping[int, str] | Sequence[str]
 """What to show for a token id."""

@@ -19,7 +19,7 @@ from specviz.lossless.statistics.tables import Table
 from specviz.lossless.statistics.transform import BINS, Uniforms
 
 EXCESSES = (0.0, 1.0, 2.0)
-"""Unions of all cells that were seen so many standard deviations too often."""
+"""Thresholds in standard deviations: cells seen more often than that are joined."""
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,9 @@ CONTEXT = 512
 MOST_WINDOWS = 800
 FEWEST_WINDOWS = 8
 HELDOUT = 20
-"""One token in so many, at the end of the text, is held out."""
+"""One token in this number, at the end of the text, is held out."""
 WRITTEN = 4
-"""The target writes one window for every so many of the text."""
+"""The target writes one window for this number of the text's."""
 PROMPT = 16
 
 

@@ -60,7 +60,7 @@ export function oneDrawAt(state) {
   };
 }
 
-/** The pieces of a distribution laid end to end. */
+/** The tokens' intervals of the cumulative distribution. */
 export function piecesOf(distribution, words, chosen) {
   let lo = 0;
   const mass = distribution.reduce((a, b) => a + b, 0) || 1;

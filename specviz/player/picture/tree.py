@@ -13,7 +13,7 @@ from specviz.player.projection import NONE
 from specviz.player.run import Run
 
 MOST = 24
-"""At most so many proposals are drawn."""
+"""Largest number of proposals drawn."""
 LEVELS, LEAST = 10, 2
 """Levels of a path that are drawn, and the fewest siblings at each."""
 JUDGED = ("accepted", "rejected")
