@@ -171,7 +171,8 @@ class Trace:
         -------
         Replay
             For every draw and every round: follows, does not follow, or is consistent and
-            not wholly on record; print it for a summary. ``replay.ok`` is True if nothing contradicts.
+            not wholly on record; print it for a summary. ``replay.ok`` is True if nothing
+            contradicts.
 
         Examples
         --------
