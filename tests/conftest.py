@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,9 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import pytest
 from hypothesis import settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background jobs have it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples on every run and every machine; time says nothing about right or wrong.
 settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=True)
