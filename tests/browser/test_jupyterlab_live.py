@@ -80,13 +80,16 @@ def test_it_is_followed_changed_while_it_runs_cancelled_and_run_again(book: Book
 
 
 def test_what_is_wrong_is_one_sentence_in_the_widget(book: Book) -> None:
-    book.page.select_option('[data-field="rule"]', "greedy")
+    assert book.page.locator('[data-field="rule"] option[value="greedy"]').is_disabled()
+    book.page.locator('[data-field="prompt"]').fill("99")
+    book.page.click('[data-testid="svp-run"]')
     book.until(lambda: state(book)[0] == "error")
     said = book.page.locator('[data-testid="svp-error"]').inner_text()
-    assert said.startswith("verify='greedy' needs temperature=0")
+    assert said == "prompt has id 99, outside the vocabulary of 12 tokens"
     outputs = " ".join(book.page.locator(".jp-OutputArea-output").all_inner_texts())
     assert "Traceback" not in outputs
-    book.page.select_option('[data-field="rule"]', "match")
+    book.page.locator('[data-field="prompt"]').fill("2")
+    book.page.click('[data-testid="svp-run"]')
     book.until(lambda: state(book)[0] == "running")
     assert not book.page.locator('[data-testid="svp-error"]').is_visible()
 
