@@ -1,6 +1,4 @@
-"""Is the output distribution exactly the target's? By enumeration where possible.
-
-By tests where not.
+"""Losslessness: by enumeration where possible, by tests of emitted tokens where not.
 
 A statistical test never shows that two distributions are equal: a report says what would have been
 caught.
