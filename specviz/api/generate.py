@@ -25,7 +25,7 @@ from specviz.core.rules import Rule
 from specviz.core.trace.trace import Trace
 from specviz.core.trace.views import Round
 from specviz.decoding.hf.target import open_session
-from specviz.decoding.loop import Happened, rounds
+from specviz.decoding.loop import RoundResult, rounds
 from specviz.decoding.record import record
 from specviz.decoding.stopping import Stopping
 
@@ -40,14 +40,14 @@ class Stream(Iterator[Round]):
         self,
         pair: Any,
         trace: Trace,
-        happening: Iterator[Happened],
+        results: Iterator[RoundResult],
         stopping: Stopping,
         rule: Rule,
         draws: Sampler,
     ) -> None:
         self.trace = trace
         self._pair = pair
-        self._happening = happening
+        self._results = results
         self._stopping = stopping
         self._rule = rule
         self._draws = draws
@@ -62,8 +62,8 @@ class Stream(Iterator[Round]):
             When the text has ended.
         """
         try:
-            happened = next(self._happening)
-            self._record(happened)
+            result = next(self._results)
+            self._record(result)
             return self.trace.rounds[-1]
         except StopIteration:
             self._finish(self._stopping.reason)
@@ -86,11 +86,11 @@ class Stream(Iterator[Round]):
         if self.trace.finish_reason is None:
             self.trace.meta["interrupted"] = True
             self._finish("interrupted")
-        self._happening = iter(())
+        self._results = iter(())
 
-    def _record(self, happened: Happened) -> None:
+    def _record(self, result: RoundResult) -> None:
         started = perf_counter()
-        round_values, node_values = record(self.trace, happened, self._rule, self._draws)
+        round_values, node_values = record(self.trace, result, self._rule, self._draws)
         round_values["other_seconds"] += perf_counter() - started
         self.trace.append(round_values, node_values)
         shown = [round_values["closing_ids"], [round_values["closing_token"]]]
@@ -182,10 +182,8 @@ def stream(
         max_new_tokens=longest, stop=list(strings), stop_ids=sorted(stop_ids),
     )  # fmt: skip
     trace = Trace(meta, ids, kept, pair.vocab_size if full_distributions else 0)
-    happening = rounds(
-        target, session, rule, ids, sampling=sampling, draws=draws, stopping=stopping
-    )
-    return Stream(pair, trace, happening, stopping, rule, draws)
+    results = rounds(target, session, rule, ids, sampling=sampling, draws=draws, stopping=stopping)
+    return Stream(pair, trace, results, stopping, rule, draws)
 
 
 def _because(pair: Any) -> str:

@@ -20,7 +20,7 @@ import torch
 from specviz.core.rules import RULES
 from specviz.core.tabular import TabularModel
 from specviz.decoding.replicas.engine import Replicas
-from specviz.decoding.replicas.vectorised_rejection import SideBySide
+from specviz.decoding.replicas.vectorised_rejection import VectorisedRejection
 from specviz.drafters.draft_model import DraftModel
 from specviz.lossless import Sample, battery
 
@@ -90,7 +90,7 @@ def time_tables(
     draft = TabularModel(0.6 * target.table + 0.4 * other.table, name="draft")
     prompt = [0, 0]
     wall, cpu = perf_counter(), process_time()
-    many = SideBySide(
+    many = VectorisedRejection(
         target, draft, torch.tensor(prompt).numpy(), vocab_size, length=length, gamma=2,
         max_new_tokens=length + 2,
     )  # fmt: skip
@@ -113,7 +113,7 @@ def time_short_texts(
 ) -> Timing:  # fmt: skip
     """Draw short texts of a pair, draft model and ``rejection``, prefixes shared."""
     wall, cpu = perf_counter(), process_time()
-    many = SideBySide(
+    many = VectorisedRejection(
         pair.target, pair.draft, pair.encode(prompt), pair.vocab_size, length=length, gamma=GAMMA,
         stop_ids=pair.stop_ids, max_new_tokens=length + GAMMA,
     )  # fmt: skip

@@ -1,7 +1,8 @@
-"""The algorithm: draft, verify in one pass, accept or reject, close, roll back, repeat.
+"""The algorithm: draft, verify in one pass, accept or reject, close the round, roll back, repeat.
 
-p is the target, q the draft (Leviathan et al. 2023). Everything random goes through ``draws``;
-everything that happened in a round is handed out as one :class:`Happened`.
+p is the target, q the draft; this is Algorithm 1 of Leviathan et al. (2023), with a tree where that
+paper has a chain (Miao et al. 2024, SpecInfer). Everything random goes through ``draws``; each
+round is handed out as one :class:`RoundResult`.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from specviz.core.contract import (
 )
 from specviz.core.draws import Draws, Event
 from specviz.core.rules import Decision, Rule
-from specviz.decoding.distributions import distributions
+from specviz.decoding.sampling import logits_to_distributions
 from specviz.decoding.stopping import Stopping
 
 
 @dataclass(frozen=True)
-class Happened:
-    """One round as it happened; ``emitted`` is what became text (a stop may cut the verdict).
+class RoundResult:
+    """What one round did. ``emitted`` is what became text: a stop may cut the verdict short.
 
     ``p`` is ``(n + 1, vocab)``: row 0 follows the text, row ``i + 1`` follows node i. Cache
     lengths are (before, after the pass, after the rollback); times are in seconds.
@@ -59,21 +60,21 @@ def rounds(
     sampling: Sampling,
     draws: Draws,
     stopping: Stopping,
-) -> Iterator[Happened]:
+) -> Iterator[RoundResult]:
     """Decode from a prompt, one round at a time.
 
     Parameters
     ----------
     target : Target
-        The model with distribution p, freshly begun.
+        The model with distribution p, with nothing fed yet.
     drafter : DraftSession
         What proposes, freshly started.
     rule : Rule
-        What decides (:mod:`specviz.core.rules`).
+        What accepts or rejects (:mod:`specviz.core.rules`).
     prompt : IntArray
-        ``(n,)`` at least one token.
+        ``(n,)``, at least one token.
     sampling : Sampling
-        Shapes both distributions.
+        Shapes p and q alike.
     draws : Draws
         Where all randomness comes from.
     stopping : Stopping
@@ -81,8 +82,8 @@ def rounds(
 
     Yields
     ------
-    Happened
-        A round that emitted 1 to ``gamma + 1`` tokens.
+    RoundResult
+        One round, which emitted 1 to ``gamma + 1`` tokens.
     """
     text = prompt
     round_index = 0
@@ -90,29 +91,36 @@ def rounds(
         draws.begin_round(round_index)
         gamma, target_before, draft_before = drafter.gamma, target.length, drafter.cache_length
 
-        # 1. the draft proposes; one place is left for the token that closes the round
+        # 1. The draft proposes. Why room - 1? A round that accepts all its proposals still emits
+        #    one token of the target, so one place stays free for it.
         started = perf_counter()
-        draft = drafter.propose(Context(text, room - 1, sampling, stopping.ids), draws)
+        draft = drafter.propose(Context(text, room - 1, sampling, stopping.ids), draws)  # n nodes
         drafted = perf_counter()
 
-        # 2. the target scores every proposal in one pass; what its cache holds is not read again
+        # 2. The target scores all proposals in one pass. What its cache holds is not fed again. The
+        #    text's last token is never in the cache, so there is always a row 0.
         logits = target.verify(text[target.length :], draft)  # (n + 1, vocab)
         past = histories(text, draft, sampling)
         whose = f"after {len(text)} tokens, the target"
-        p = distributions(logits, sampling, past, whose)  # (n + 1, vocab)
+        p = logits_to_distributions(logits, sampling, past, whose)  # (n + 1, vocab)
         verified = perf_counter()
         target_verified, draft_proposed = target.length, drafter.cache_length
 
-        # 3. accept or reject; a correction, a bonus or a plain token closes the round
+        # 3. Accept or reject, from the root down. Why may no sampled node be dropped before this?
+        #    A node that is kept for its own token's sake was drawn from q restricted to such
+        #    tokens, not from q (core.contract). The round closes with a correction after a
+        #    rejection, a bonus token after full acceptance, a plain token if nothing was proposed.
         verdict = rule.verify(draft, p, draws, len(text))
-        decided = np.append(draft.tokens[verdict.path], verdict.token)
+        decided = np.append(draft.tokens[verdict.path], verdict.token)  # (accepted + 1,)
         emitted = stopping.cut(text, decided)
 
-        # 4. roll both caches back to the emitted text
+        # 4. Roll both caches back to the accepted proposals. The closing token is in neither: it is
+        #    fed at the start of the next round. When all is accepted the draft's cache lacks one
+        #    token more, the last proposal, which was drawn but never fed to the draft.
         kept = verdict.path[: len(emitted)]
         target.keep(kept)
         drafter.commit(emitted, kept)
-        yield Happened(
+        yield RoundResult(
             position=len(text),
             gamma=gamma,
             draft=draft,
@@ -131,9 +139,9 @@ def rounds(
 
 
 def histories(text: IntArray, draft: Draft, sampling: Sampling) -> list[IntArray] | None:
-    """Return what each row of p follows: the text and the row's ancestors, nobody else.
+    """Return what each of the n + 1 rows of p follows: the text and that node's ancestors.
 
-    Only a repetition penalty looks at it, so None without one.
+    Only a repetition penalty looks at them, so None without one.
     """
     if sampling.repetition_penalty == 1:
         return None

@@ -1,4 +1,4 @@
-"""A round as it happened → rows of the trace.
+"""What one round did → rows of the trace.
 
 The evidence is taken for every proposal, examined or not, and its size does not depend on the
 vocabulary: p and q on the union of their k most likely tokens, with what is left in two tails
@@ -16,22 +16,22 @@ from specviz.core.draws import Accepting, Choosing, Event, Purpose, Racing, Samp
 from specviz.core.rules import Rule, residual
 from specviz.core.trace.columns import ALTERNATIVES, NODES, ROUNDS, UNION, Column
 from specviz.core.trace.trace import Trace
-from specviz.decoding.loop import Happened
+from specviz.decoding.loop import RoundResult
 
 PLAIN, CORRECTION, BONUS = 0, 1, 2
 NEVER, ACCEPTED, REJECTED = 0, 1, 2
 ONE_HOT, INVERSE_CDF, RACE = 0, 1, 2
 
 
-def record(trace: Trace, happened: Happened, rule: Rule, draws: Sampler) -> tuple[Any, Any]:
+def record(trace: Trace, result: RoundResult, rule: Rule, draws: Sampler) -> tuple[Any, Any]:
     """Return (round values, node values) for :meth:`specviz.core.trace.trace.Trace.append`."""
-    draft, p = happened.draft, happened.p
+    draft, p = result.draft, result.p
     judged, used = distributions_in_question(draft, p, rule)  # (n, vocab), (n, vocab)
-    nodes = _node_values(trace.k, happened, rule, draws, judged, used)
-    closing = _closing_values(trace.k, happened)
+    nodes = _node_values(trace.k, result, rule, draws, judged, used)
+    closing = _closing_values(trace.k, result)
     if trace.full_vocab:
         nodes |= {"full_p": judged, "full_q": used}
-        closing |= {"full_closing": closing_distribution(happened)}
+        closing |= {"full_closing": closing_distribution(result)}
     return closing, nodes
 
 
@@ -53,24 +53,24 @@ def distributions_in_question(
     return judged, used
 
 
-def closing_distribution(happened: Happened) -> FloatArray:
+def closing_distribution(result: RoundResult) -> FloatArray:
     """Return the distribution that the closing token should come from.
 
     A correction's is the rule's own (what is left of p). A bonus or plain token's is the target's
     row as it stands, so that a rule that drew it from elsewhere is seen to.
     """
-    path = happened.verdict.path
+    path = result.verdict.path
     last = path[-1] if path else ROOT
-    if happened.draft.children(last):
-        return happened.verdict.distribution
-    distribution: FloatArray = happened.p[last + 1]
+    if result.draft.children(last):
+        return result.verdict.distribution
+    distribution: FloatArray = result.p[last + 1]
     return distribution
 
 
 def _node_values(
-    k: int, happened: Happened, rule: Rule, draws: Sampler, p: FloatArray, q: FloatArray
+    k: int, result: RoundResult, rule: Rule, draws: Sampler, p: FloatArray, q: FloatArray
 ) -> dict[str, Any]:
-    draft, verdict = happened.draft, happened.verdict
+    draft, verdict = result.draft, result.verdict
     n, vocab_size = p.shape
     out = _blank(NODES, n, k)
     if n == 0:
@@ -82,13 +82,13 @@ def _node_values(
     left /= np.where(mass > 0, mass, 1)  # (n, vocab), all 0 where p = q: nothing to resample
 
     out["token"], out["parent"] = x, draft.parent
-    out["verdict"] = _verdicts(draft, verdict.path, happened.events)
-    kept = verdict.path[: len(happened.emitted)]
+    out["verdict"] = _verdicts(draft, verdict.path, result.events)
+    kept = verdict.path[: len(result.emitted)]
     out["emitted"][kept] = 1
     out["p"], out["q"] = p[every, x], q[every, x]
-    out["acceptance"] = rule.acceptance(draft, happened.p)
+    out["acceptance"] = rule.acceptance(draft, result.p)
     if rule.compares_u:
-        depths = happened.position + draft.depths()
+        depths = result.position + draft.depths()
         out["u"] = [draws.uniform(Purpose.ACCEPT, int(depths[i]), i) for i in range(n)]
     out["overlap"] = overlap.sum(axis=1)
     out["entropy_p"], out["entropy_q"] = entropy(p), entropy(q)
@@ -114,44 +114,44 @@ def _node_values(
     out["residual_ids"] = best = most_likely(left, k)
     out["residual_p"] = np.where(best >= 0, left[rows, best], np.nan)
     out["residual_cdf"] = np.where(best >= 0, _cdf_below(left)[rows, best], np.nan)
-    _draft_draws(out, draft, happened.events)
-    _own_tokens(out, happened)
+    _draft_draws(out, draft, result.events)
+    _own_tokens(out, result)
     return out
 
 
-def _closing_values(k: int, happened: Happened) -> dict[str, Any]:
-    draft, verdict = happened.draft, happened.verdict
-    distribution, token = closing_distribution(happened), verdict.token
+def _closing_values(k: int, result: RoundResult) -> dict[str, Any]:
+    draft, verdict = result.draft, result.verdict
+    distribution, token = closing_distribution(result), verdict.token
     out: dict[str, Any] = _blank(ROUNDS, 1, k)
     last = verdict.path[-1] if verdict.path else ROOT
     kind = CORRECTION if draft.children(last) else BONUS
     best = most_likely(distribution[None], k)[0]
     known = best >= 0
     out |= {
-        "position": happened.position,
+        "position": result.position,
         "nodes": len(draft),
-        "gamma": happened.gamma,
-        "emitted": len(happened.emitted),
+        "gamma": result.gamma,
+        "emitted": len(result.emitted),
         "closing_token": token,
         "closing_kind": kind if len(draft) else PLAIN,
-        "closing_emitted": int(len(happened.emitted) == len(verdict.path) + 1),
+        "closing_emitted": int(len(result.emitted) == len(verdict.path) + 1),
         "closing_p": float(distribution[token]),
         "closing_entropy": entropy(distribution[None])[0],
         "closing_ids": best,
         "closing_top": np.where(known, distribution[best], np.nan),
         "closing_cdf": np.where(known, _cdf_below(distribution[None])[0, best], np.nan),
-        "draft_seconds": happened.draft_seconds,
-        "verify_seconds": happened.verify_seconds,
-        "other_seconds": happened.decide_seconds,
+        "draft_seconds": result.draft_seconds,
+        "verify_seconds": result.verify_seconds,
+        "other_seconds": result.decide_seconds,
     }
     caches = (
-        ("target", "verified", happened.target_cache),
-        ("draft", "proposed", happened.draft_cache),
+        ("target", "verified", result.target_cache),
+        ("draft", "proposed", result.draft_cache),
     )
     for who, passed, lengths in caches:
         out |= dict(zip((f"{who}_before", f"{who}_{passed}", f"{who}_after"), lengths, strict=True))
-    position = happened.position + len(verdict.path)
-    for event in happened.events:
+    position = result.position + len(verdict.path)
+    for event in result.events:
         if isinstance(event, Choosing) and event.purpose is Purpose.CLOSING:
             out |= {f"closing_{name}": value for name, value in _choosing(event).items()}
         if isinstance(event, Racing) and event.node < 0 and event.position == position:
@@ -192,10 +192,10 @@ def _draft_draws(out: dict[str, Any], draft: Draft, events: list[Event]) -> None
                 out[f"q_{name}"][event.node] = value
 
 
-def _own_tokens(out: dict[str, Any], happened: Happened) -> None:
+def _own_tokens(out: dict[str, Any], result: RoundResult) -> None:
     """Fill in the target's own token wherever it raced for one."""
-    races = {e.position: e for e in happened.events if isinstance(e, Racing) and e.node < 0}
-    depths = happened.position + happened.draft.depths()
+    races = {e.position: e for e in result.events if isinstance(e, Racing) and e.node < 0}
+    depths = result.position + result.draft.depths()
     for node in np.flatnonzero(out["verdict"] != NEVER):
         race = races.get(int(depths[node]))
         if race is not None:

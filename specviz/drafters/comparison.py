@@ -12,12 +12,12 @@ from tqdm.auto import trange
 
 from specviz.core.contract import Draft, Sampling, Target
 from specviz.core.draws import Sampler
-from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.target import open_session
+from specviz.decoding.sampling import logits_to_distributions
 
 
 @dataclass(frozen=True)
-class Beside:
+class ComparedDraft:
     """One draft model beside the target.
 
     Parameters
@@ -47,7 +47,7 @@ def beside(
     sampling: Sampling | None = None,
     seed: int = 0,
     progress: bool = True,
-) -> list[Beside]:
+) -> list[ComparedDraft]:
     """Measure draft models along one text that the target writes on its own.
 
     Every model reads the same text token by token, taking turns, so that a busy machine is busy
@@ -73,7 +73,7 @@ def beside(
 
     Returns
     -------
-    list of Beside
+    list of ComparedDraft
         In the order given.
 
     Examples
@@ -101,12 +101,14 @@ def beside(
             started = process_time()
             logits = session.verify(text[session.length :], Draft.empty(pair.vocab_size))
             seconds[step, i] = process_time() - started
-            rows.append(distributions(logits, sampling, [text])[0])  # (vocab,)
+            rows.append(logits_to_distributions(logits, sampling, [text])[0])  # (vocab,)
         overlap[step] = np.minimum(rows[0], rows).sum(axis=1)
         text = np.append(text, draws.race(rows[0], len(text)))
     median = np.median(seconds[1:], axis=0)
     return [
-        Beside(name, float(overlap[:, i].mean()), float(median[i] / median[0]), _bytes(sessions[i]))
+        ComparedDraft(
+            name, float(overlap[:, i].mean()), float(median[i] / median[0]), _bytes(sessions[i])
+        )
         for i, name in enumerate(names)
         if i > 0
     ]

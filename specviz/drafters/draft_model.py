@@ -19,8 +19,8 @@ from specviz.core.contract import (
     Target,
 )
 from specviz.core.draws import Draws, Purpose
-from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.target import open_session
+from specviz.decoding.sampling import logits_to_distributions
 
 NOISES = ("draft", "target")
 
@@ -203,7 +203,7 @@ class DraftModelSession(DraftSession):
             pending = text[model.length :]
             logits = model.verify(pending, Draft.empty(vocab_size))  # (1, vocab)
             whose = f"after {len(text)} tokens, the draft"
-            q = distributions(logits, context.sampling, [text], whose)[0]  # (vocab,)
+            q = logits_to_distributions(logits, context.sampling, [text], whose)[0]  # (vocab,)
             token = self._draw(q, context, draws, len(text), node)
             tokens.append(token)
             used.append(q)

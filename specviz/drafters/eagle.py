@@ -26,7 +26,7 @@ from specviz.core.contract import (
     Target,
 )
 from specviz.core.draws import Draws, Purpose
-from specviz.decoding.distributions import distributions
+from specviz.decoding.sampling import logits_to_distributions
 from specviz.drafters.draft_model import checked_gamma
 from specviz.drafters.medusa import capture_from, heads_for, name_of
 from specviz.drafters.topology import (
@@ -186,7 +186,7 @@ class Growth:
     def distributions(self, nodes: list[int]) -> FloatArray:
         """Return q after each node, ``(m, vocab)``, shaped by the sampling settings."""
         rows, histories = self.logits(nodes)
-        return distributions(rows, self.context.sampling, histories)
+        return logits_to_distributions(rows, self.context.sampling, histories)
 
     def confidences(self, nodes: list[int]) -> FloatArray:
         """Return what choices are ranked by after each node, ``(m, vocab)``.
@@ -197,7 +197,7 @@ class Growth:
         sampling = self.context.sampling
         warm = 1.0 if sampling.greedy else sampling.temperature
         rows, histories = self.logits(nodes)
-        return distributions(
+        return logits_to_distributions(
             rows, replace(sampling, temperature=warm, top_k=0, top_p=1, min_p=0), histories
         )
 

@@ -17,8 +17,8 @@ from specviz.core.contract import (
     Target,
 )
 from specviz.core.draws import Draws, Purpose
-from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.target import HFTarget
+from specviz.decoding.sampling import logits_to_distributions
 from specviz.drafters.draft_model import checked_gamma
 
 
@@ -111,7 +111,7 @@ class EarlyExitSession(DraftSession):
         for node in range(min(self.gamma, context.room)):
             # What went through these layers already is known to the target and not run again.
             logits = target.draft_step(text[target.length :], self.recipe.layer)  # (vocab,)
-            q = distributions(logits[None], context.sampling, [text])[0]  # (vocab,)
+            q = logits_to_distributions(logits[None], context.sampling, [text])[0]  # (vocab,)
             drawn = q.argmax() if greedy else draws.categorical(q, len(text), node, Purpose.DRAFT)
             tokens.append(int(drawn))
             used.append(q)

@@ -25,7 +25,7 @@ from specviz.core.contract import (
     Target,
 )
 from specviz.core.draws import Draws, Purpose
-from specviz.decoding.distributions import distributions
+from specviz.decoding.sampling import logits_to_distributions
 from specviz.drafters.draft_model import checked_gamma
 from specviz.drafters.medusa import capture_from, heads_for, name_of
 from specviz.drafters.topology import check_room
@@ -122,7 +122,7 @@ class ParallelSession(DraftSession):
         tokens, used = [], []
         for level in range(gamma):
             # one by one only for the repetition penalty, which looks at the tokens before
-            q = distributions(logits[level : level + 1], sampling, [text])[0]  # (vocab,)
+            q = logits_to_distributions(logits[level : level + 1], sampling, [text])[0]  # (vocab,)
             if sampling.greedy:
                 token = int(q.argmax())
             else:

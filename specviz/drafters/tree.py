@@ -20,9 +20,9 @@ from specviz.core.contract import (
     Target,
 )
 from specviz.core.draws import Draws, Purpose
-from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.cache import refuse
 from specviz.decoding.hf.target import open_session
+from specviz.decoding.sampling import logits_to_distributions
 
 KINDS = ("without_replacement", "with_replacement", "top_k")
 MOST_NODES = 512
@@ -185,7 +185,7 @@ class TreeSession(DraftSession):
         session.crop(len(text) - 1)  # so that the next pass has a pending token
         rows = [node + 1 for node in level]
         histories = [np.concatenate([text, tree.tokens[tree.path(node)]]) for node in level]
-        q = distributions(logits[rows], context.sampling, histories, "draft")
+        q = logits_to_distributions(logits[rows], context.sampling, histories, "draft")
         return list(zip(logits[rows], q, strict=True))
 
     def _siblings(

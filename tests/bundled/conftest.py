@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import specviz as sv
-from tests.decoding.memo import memoised
+from tests.decoding.cached_pair import memoised
 
 
 @pytest.fixture(scope="session")

@@ -17,8 +17,8 @@ from specviz.api import arguments
 from specviz.core.contract import Draft, Sampling
 from specviz.core.rules import RULES, Rule, ratio, residual
 from specviz.core.rules.rejection import rejection
-from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.target import HFTarget
+from specviz.decoding.sampling import logits_to_distributions
 from specviz.lossless import enumerate_distribution, total_variation
 from tests.bundled.prompts import NOVELS, PROMPTS, RECORDS, STORIES
 from tests.drafters.changed import Unprojected
@@ -115,7 +115,9 @@ def prompt(pair: sv.Pair) -> list[int]:
 
     def distribution_of(model: Any, ids: list[int]) -> Any:
         session = HFTarget(model)
-        return distributions(session.verify(np.array(ids), Draft.empty(pair.vocab_size)), TOP_3)[0]
+        return logits_to_distributions(
+            session.verify(np.array(ids), Draft.empty(pair.vocab_size)), TOP_3
+        )[0]
 
     def shows(ids: list[int], looked_up: int) -> float:
         p, q = distribution_of(pair.target, ids), distribution_of(pair.draft, ids)

@@ -14,7 +14,7 @@ from specviz.core.contract import Sampling
 from specviz.drafters.draft_model import DraftModel
 from specviz.lossless import enumerate_distribution, total_variation
 from tests.bundled.prompts import PROMPTS
-from tests.decoding.memo import (
+from tests.decoding.cached_pair import (
     continuations,
     joint_distribution,
     pairs_distribution,

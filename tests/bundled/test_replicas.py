@@ -9,7 +9,7 @@ import pytest
 import specviz as sv
 from specviz.core.rules import RULES
 from specviz.decoding.replicas.engine import replicas
-from specviz.decoding.replicas.vectorised_rejection import SideBySide
+from specviz.decoding.replicas.vectorised_rejection import VectorisedRejection
 from tests.bundled.prompts import NOVELS, STORIES
 
 LENGTH = 24
@@ -42,7 +42,7 @@ def test_in_batches(pair: sv.Pair, prompt: str, rule: str, drafter: Any) -> None
 
 @pytest.mark.parametrize("prompt", [STORIES[1], NOVELS[1]])
 def test_side_by_side(pair: sv.Pair, prompt: str) -> None:
-    many = SideBySide(
+    many = VectorisedRejection(
         pair.target, pair.draft, pair.encode(prompt), pair.vocab_size, length=LENGTH, gamma=4
     )  # fmt: skip
     assert many.draw(4, seed=2).tolist() == loop_of(pair, prompt, 4, gamma=4)

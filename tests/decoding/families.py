@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from specviz.core.contract import Draft, IntArray, Sampling
-from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.target import HFTarget
+from specviz.decoding.sampling import logits_to_distributions
 from specviz.models.model import Model, as_model
 
 VOCAB = 96
@@ -188,8 +188,8 @@ def witness(target: Model, draft: Model, steps: int = 80) -> tuple[float, int]:
     distances = []
     none = Draft.empty(VOCAB)
     for _ in range(steps):
-        p = distributions(p_session.verify(text[p_session.length :], none), Sampling())[0]
-        q = distributions(q_session.verify(text[q_session.length :], none), Sampling())[0]
+        p = logits_to_distributions(p_session.verify(text[p_session.length :], none), Sampling())[0]
+        q = logits_to_distributions(q_session.verify(text[q_session.length :], none), Sampling())[0]
         distances.append(0.5 * np.abs(p - q).sum())
         text = np.append(text, p.argmax())
     return float(np.mean(distances)), len(set(text[3:].tolist()))

@@ -21,8 +21,7 @@ from specviz.decoding.hf.cache import (
     new_cache,
     refuse,
 )
-
-from . import families as f
+from tests.decoding import families as f
 
 TINY: dict[str, Any] = {
     "vocab_size": 32,

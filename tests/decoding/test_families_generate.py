@@ -15,8 +15,14 @@ from specviz.core.trace.trace import Trace
 from specviz.decoding.hf.cache import UnsupportedModelError
 from specviz.drafters.draft_model import DraftModel, DraftModelSession
 from tests.api.pairs import sharp
+from tests.decoding.cached_pair import (
+    continuations,
+    joint_distribution,
+    memoised,
+    resampling,
+    witness,
+)
 from tests.decoding.families import CHAINS_ONLY, FAMILIES, llama, plain
-from tests.decoding.memo import continuations, joint_distribution, memoised, resampling, witness
 from tests.lossless.chisquare import p_value, power
 from tests.lossless.planted import WRONG_RULES
 

@@ -18,8 +18,7 @@ from specviz.core.contract import Draft, IntArray
 from specviz.decoding.hf.cache import UnsupportedModelError
 from specviz.decoding.hf.target import HFTarget
 from specviz.models.model import Model
-
-from . import families as f
+from tests.decoding import families as f
 
 PROMPT = np.array([1, 5, 9, 33, 80, 41, 2, 17, 60, 90, 8, 8, 71, 25, 3, 54, 12, 66, 39, 20])
 assert len(PROMPT) > 2 * f.WINDOW

@@ -13,7 +13,7 @@ from specviz.core.contract import Context, Draft, DraftContractError, Sampling
 from specviz.core.draws import Purpose, Sampler
 from specviz.core.rules import RULES
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.decoding.loop import Happened, histories, rounds
+from specviz.decoding.loop import RoundResult, histories, rounds
 from specviz.decoding.stopping import Stopping
 from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
 from specviz.drafters.target_only import TargetOnly
@@ -33,7 +33,7 @@ def decode(
     draws: Any = None,
     target: Any = None,
     sampling: Sampling | None = None,
-) -> list[Happened]:
+) -> list[RoundResult]:
     prompt = np.array([0])
     target = target or pair.target.session()
     session = drafter.start(pair, target, prompt)
@@ -90,10 +90,10 @@ def test_the_worked_example_emits_two_tokens() -> None:
 def test_one_pass_a_round_and_caches_that_hold_the_text(drafter: Any) -> None:
     pair = random_pair(5, order=2, seed=1)
     target = pair.target.session()
-    happened = decode(pair, drafter, length=60, target=target)
-    assert target.passes == len(happened)
+    result = decode(pair, drafter, length=60, target=target)
+    assert target.passes == len(result)
     length, before = 1, (0, 0)
-    for round_ in happened:
+    for round_ in result:
         n, kept = len(round_.draft), min(len(round_.verdict.path), len(round_.emitted))
         assert round_.position == length
         assert 1 <= len(round_.emitted) <= round_.gamma + 1
@@ -107,9 +107,9 @@ def test_one_pass_a_round_and_caches_that_hold_the_text(drafter: Any) -> None:
 
 
 def test_no_round_proposes_more_than_can_be_used() -> None:
-    happened = decode(random_pair(5, 1, seed=1), DraftModel(8), length=9)
+    result = decode(random_pair(5, 1, seed=1), DraftModel(8), length=9)
     left = 9
-    for round_ in happened:
+    for round_ in result:
         assert len(round_.draft) <= max(0, left - 1)
         left -= len(round_.emitted)
     assert left == 0
@@ -172,8 +172,8 @@ N, LEVEL = 1500, 1e-3
 def texts_of(pair: TabularPair, sampler: type[Sampler]) -> list[tuple[int, ...]]:
     texts = []
     for sequence in range(N):
-        happened = decode(pair, DraftModel(2), length=4, draws=sampler(21, sequence))
-        texts.append(tuple(int(token) for round_ in happened for token in round_.emitted))
+        result = decode(pair, DraftModel(2), length=4, draws=sampler(21, sequence))
+        texts.append(tuple(int(token) for round_ in result for token in round_.emitted))
     return texts
 
 

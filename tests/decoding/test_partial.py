@@ -18,8 +18,8 @@ from specviz.core.contract import Draft, IntArray
 from specviz.decoding.hf.cache import held
 from specviz.decoding.hf.target import HFTarget
 from specviz.models.model import Model
+from tests.decoding import families as f
 
-from . import families as f
 from .halves import (
     CHAIN,
     FAMILIES,

@@ -15,8 +15,8 @@ from specviz.decoding.hf import selftest as proof
 from specviz.decoding.hf.cache import UnsupportedModelError, held
 from specviz.decoding.hf.target import HFTarget
 from specviz.models.model import Model
+from tests.decoding import families as f
 
-from . import families as f
 from .halves import CHAIN, FAMILIES, NONE, PROMPT, LayerLeftOut, counted, expect_rows, model_of
 
 

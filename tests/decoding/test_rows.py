@@ -10,8 +10,7 @@ from specviz.core.contract import Draft
 from specviz.decoding.hf.cache import held, read_rows
 from specviz.decoding.hf.target import HFTarget
 from specviz.models.model import Model
-
-from . import families as f
+from tests.decoding import families as f
 
 TEXT = np.array([1, 5, 9, 33, 80, 41, 2, 17])
 NONE = Draft.empty(f.VOCAB)

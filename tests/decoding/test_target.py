@@ -15,8 +15,7 @@ from specviz.core.tabular import TabularModel
 from specviz.decoding.hf.cache import held
 from specviz.decoding.hf.target import HFTarget, open_session, visibility
 from specviz.models.model import Model, as_model
-
-from . import families as f
+from tests.decoding import families as f
 
 PROMPT = np.array([1, 5, 9, 33, 80, 41])
 NONE = Draft.empty(f.VOCAB)

@@ -19,8 +19,7 @@ from specviz.core.contract import Draft
 from specviz.decoding.hf.cache import UnsupportedModelError, held
 from specviz.decoding.hf.target import HFTarget
 from specviz.models.model import Model
-
-from . import families as f
+from tests.decoding import families as f
 
 PROMPT = np.array([1, 5, 9, 33, 80, 41])
 NONE = Draft.empty(f.VOCAB)

@@ -12,8 +12,8 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from specviz.core.contract import Draft, IntArray, Sampling
-from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.target import HFTarget
+from specviz.decoding.sampling import logits_to_distributions
 from specviz.lossless import Distribution
 from specviz.models.model import Model, as_model
 
@@ -80,4 +80,4 @@ def distributions_along(model: Model, text: IntArray, start: int) -> np.ndarray:
     """Distributions ``(len(text) - start, vocab)`` at the positions from ``start`` on."""
     session = HFTarget(model)
     draft = Draft.chain(text[start:-1].tolist(), None, model.vocab_size)
-    return distributions(session.verify(text[:start], draft), Sampling())
+    return logits_to_distributions(session.verify(text[:start], draft), Sampling())

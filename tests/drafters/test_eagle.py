@@ -15,8 +15,8 @@ import specviz as sv
 from specviz.core.contract import Context, Draft, Sampling
 from specviz.core.draws import Sampler
 from specviz.core.rules import RULES
-from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.target import HFTarget
+from specviz.decoding.sampling import logits_to_distributions
 from specviz.drafters.eagle import DynamicTree, Eagle
 from specviz.models.heads import EagleCache, HeadsError
 from tests.drafters.changed import Changed
@@ -172,7 +172,7 @@ def test_a_dynamic_tree_keeps_the_most_confident_nodes() -> None:
             worth = 1.0
             for depth in range(len(path)):
                 row = alone(pair, session, text, path[:depth])
-                worth *= distributions(row[None], Sampling())[0][path[depth]]
+                worth *= logits_to_distributions(row[None], Sampling())[0][path[depth]]
             value[-1][path] = worth
     more, fewer = value
     assert set(fewer) <= set(more)
@@ -252,12 +252,16 @@ def pairs_of_tokens(drafter: Eagle, pair: Any, text: list[int], n: int) -> Count
         for node in range(-1, len(draft)):
             path = tuple(draft.tokens[draft.path(node)].tolist())
             if path not in known:
-                known[path] = distributions(target.seen((*text, *path))[0][None], Sampling())[0]
+                known[path] = logits_to_distributions(
+                    target.seen((*text, *path))[0][None], Sampling()
+                )[0]
             p[node + 1] = known[path]
         verdict = rule.verify(draft, p, draws, len(text))
         out = [*draft.tokens[verdict.path].tolist(), verdict.token]
         if len(out) == 1:
-            distribution = distributions(target.seen((*text, *out))[0][None], Sampling())[0]
+            distribution = logits_to_distributions(target.seen((*text, *out))[0][None], Sampling())[
+                0
+            ]
             out.append(draws.categorical(distribution, len(text) + 1, 99))
         found[out[0], out[1]] += 1
     return found
@@ -280,7 +284,7 @@ def p_value(counts: Counter[tuple[int, int]], pair: Any, text: list[int]) -> flo
 def test_a_sampled_tree_has_the_targets_distribution_and_planted_faults_do_not() -> None:
     pair, text, n = few_token_pair(), [1, 0, 3, 2], 1200
     head = eagle_for(pair).double()
-    p = distributions(
+    p = logits_to_distributions(
         MemoTarget(pair).model(torch.tensor([text])).logits[0, -1:].detach().numpy(), Sampling()
     )[0]
     q = (

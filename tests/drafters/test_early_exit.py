@@ -14,9 +14,9 @@ import specviz as sv
 from specviz.core.contract import Context, Draft, Sampling
 from specviz.core.draws import Draws, Sampler
 from specviz.core.rules import RULES
-from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.target import HFTarget
 from specviz.decoding.loop import rounds
+from specviz.decoding.sampling import logits_to_distributions
 from specviz.decoding.stopping import Stopping
 from specviz.drafters.early_exit import EarlyExit
 from specviz.lossless import enumerate_distribution, total_variation
@@ -182,7 +182,9 @@ class OtherExit(Changed, EarlyExit):
         for node in range(len(right)):
             ids = np.append(text, right.tokens[:node])
             told.append(
-                distributions(session.draft_step(ids, self.layer + 1)[None], context.sampling)[0]
+                logits_to_distributions(
+                    session.draft_step(ids, self.layer + 1)[None], context.sampling
+                )[0]
             )
         if not told:
             return right

@@ -17,7 +17,7 @@ from pathlib import Path
 PACKAGE = "specviz"
 READERS = ("lossless", "theory", "figures", "player", "recordings")  # right of the trace
 MODEL_ROOMS = frozenset({"models", "decoding", "drafters", "api"})
-DRAFTERS_MAY_USE = frozenset({"hf", "distributions"})  # modules of decoding
+DRAFTERS_MAY_USE = frozenset({"hf", "sampling"})  # modules of decoding
 # What may be missing: (file, function) and the optional library it asks for there.
 OPTIONAL: dict[tuple[str, str | None], str] = {
     ("core/trace/trace.py", "to_frame"): "pandas",
@@ -191,7 +191,7 @@ def _judge_foreign(room: str, top: str, item: Import, reader: bool) -> str | Non
 
 
 def _judge_module(room: str, parts: list[str]) -> str | None:
-    """Drafters see three modules of decoding, not its loop; nobody in models sees training."""
+    """Drafters see two parts of decoding, not its loop; nobody in models sees training."""
     if room == "drafters" and parts[1] == "decoding" and not DRAFTERS_MAY_USE & set(parts[2:3]):
         return f"drafters may import of decoding only {', '.join(sorted(DRAFTERS_MAY_USE))}"
     return None

@@ -51,9 +51,9 @@ PLANTED = [
     ("api/generate.py", "from specviz import figures", "api may not import specviz.figures"),
     ("figures/text.py", "import specviz.api.generate", "figures may not import specviz.api"),
     ("decoding/loop.py", "def f():\n    from ..figures import text", "(in f())"),
-    ("drafters/medusa.py", "from ..decoding.loop import generate", "only distributions, hf"),
-    ("drafters/medusa.py", "from ..decoding import loop", "only distributions, hf"),
-    ("drafters/medusa.py", "from .. import decoding", "only distributions, hf"),
+    ("drafters/medusa.py", "from ..decoding.loop import generate", "only hf, sampling"),
+    ("drafters/medusa.py", "from ..decoding import loop", "only hf, sampling"),
+    ("drafters/medusa.py", "from .. import decoding", "only hf, sampling"),
     (
         "lossless/exact/enumerate.py",
         "import torch",

@@ -11,7 +11,7 @@ import numpy as np
 from specviz.core.contract import ROOT, Context, Draft, DrafterTraits, DraftSession
 from specviz.core.draws import Draws, Purpose
 from specviz.core.rules import RULES, Decision, Rule, greedy, match, ratio, residual
-from specviz.decoding.distributions import distributions
+from specviz.decoding.sampling import logits_to_distributions
 from specviz.drafters.draft_model import DraftModel, DraftModelSession
 from tests.drafters.changed import Changed
 
@@ -122,7 +122,9 @@ class UnfilteredDraft(Changed, DraftModel):
             text = np.append(context.tokens, right.tokens[:node])
             session = inner.model.model.session(right.q.shape[1])
             logits = session.verify(text, Draft.empty(right.q.shape[1]))
-            soft.append(distributions(logits, replace(context.sampling, top_k=0, top_p=1.0))[0])
+            soft.append(
+                logits_to_distributions(logits, replace(context.sampling, top_k=0, top_p=1.0))[0]
+            )
         if not soft:
             return right
         return Draft.chain(right.tokens.tolist(), np.stack(soft), right.q.shape[1])
@@ -188,7 +190,7 @@ class SiblingsSession(DraftSession):
 
     def _draw(self, text: Any, context: Context, draws: Draws, node: int) -> tuple[int, Any]:
         session = self.pair.draft.session(self.pair.vocab_size)
-        q = distributions(
+        q = logits_to_distributions(
             session.verify(text, Draft.empty(self.pair.vocab_size)), context.sampling
         )[0]
         return draws.categorical(q, len(text), node, Purpose.DRAFT), q

@@ -17,7 +17,7 @@ from specviz.core.contract import Draft
 from specviz.core.draws import invert
 from specviz.core.rules import get_rule
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.decoding.replicas.vectorised_rejection import SideBySide
+from specviz.decoding.replicas.vectorised_rejection import VectorisedRejection
 from specviz.lossless import EProcess, detectable_tv, noise_floor
 from specviz.lossless.faults import FAULTS, faulty_distribution
 from specviz.lossless.statistics.pooling import pool_rare
@@ -123,7 +123,7 @@ def drawn() -> list[dict[str, Any]]:
     """First tokens of keyed replicas: the loop's own."""
     out = []
     for seed, (p, q) in enumerate(distributions(4, 4)):
-        many = SideBySide(
+        many = VectorisedRejection(
             TabularModel(p), TabularModel(q), np.array([0]), len(p), length=1, gamma=1,
             max_new_tokens=2,
         )  # fmt: skip

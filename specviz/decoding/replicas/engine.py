@@ -2,28 +2,39 @@
 
 Each replica is the shipped loop with its own sequence index, so replica i equals
 ``sv.generate(..., seed=seed, sequence=i)`` token for token (in float32 or better, up to near ties).
-What makes it fast: where texts are short and meet again, the logits after a context are computed
-once (:mod:`.memo`); where they are long, the passes of many texts are one batch (:mod:`.batched`).
+One of three engines runs it (:data:`ENGINES`):
+
+- ``"loop"``: each text by itself, with the passes and caches that ``sv.generate`` uses. Slow, and
+  the only one that runs the shipped verification pass.
+- ``"logit cache"``: short texts of one prompt meet the same contexts again and again, so the logits
+  after a context are computed once (:mod:`.logit_cache`). No verification pass runs.
+- ``"batches"``: long texts seldom meet, so the passes of many texts are computed as one padded
+  batch (:mod:`.batch_scheduler`). Its pass is the batch's own.
+
+``"auto"`` chooses; :attr:`Replicas.ran` says which ran, and why. A fourth machine, for a draft
+model under ``rejection`` only, does without the loop (:mod:`.vectorised_rejection`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from tqdm.auto import tqdm
 
+from specviz.core import checks
 from specviz.core.checks import SEED_LIMIT
 from specviz.core.contract import Drafter, DraftSession, IntArray, Sampling, Target
 from specviz.core.draws import Draws, Sampler
 from specviz.core.rules import Rule, check_fits
-from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.cache import UnsupportedModelError
 from specviz.decoding.hf.target import open_session
 from specviz.decoding.loop import rounds
-from specviz.decoding.replicas.batched import Batched, rows_for
-from specviz.decoding.replicas.logit_cache import Continuation, NeedsPasses, RememberingPair
+from specviz.decoding.replicas.batch_scheduler import BatchedPair, rows_for
+from specviz.decoding.replicas.logit_cache import CachedPair, Continuation, NeedsModelPasses
+from specviz.decoding.sampling import logits_to_distributions
 from specviz.decoding.stopping import Stopping
 
 END = -1
@@ -37,6 +48,26 @@ SHORT = 16
 
 MEETING = 0.97
 """Below this share of texts that meet contexts known from others, passes are batched instead."""
+
+
+ENGINES = ("auto", "loop", "logit cache", "batches")
+"""What can be asked for."""
+
+
+@dataclass(frozen=True)
+class EngineRun:
+    """Which engine draws the texts, and why this one.
+
+    Parameters
+    ----------
+    name : str
+        "loop", "logit cache" or "batches".
+    why : str
+        The reason, in words.
+    """
+
+    name: str
+    why: str
 
 
 class Replicas:
@@ -62,12 +93,11 @@ class Replicas:
         What the loop is asked for, ``length`` by default. With ``length + gamma`` no round that
         matters is cut short.
     at_once : int, optional
-        How many texts are decoded in one batch. 1: one after another, over remembered logits. By
-        default whichever is faster for the model, the length and the number of texts.
-    engine : {"auto", "loop"}
-        "loop" runs every text by itself with real passes, as :func:`specviz.generate` does; "auto"
-        remembers logits or batches passes where that gives the same texts faster. What ran is in
-        :attr:`engine` afterwards.
+        How many texts are decoded in one batch: a number above 1 asks for the engine "batches",
+        1 for any other.
+    engine : {"auto", "loop", "logit cache", "batches"}
+        What runs the texts (see above); "auto" takes the fastest for the model, the length and the
+        number of texts. :attr:`ran` tells afterwards.
     target_of, draws_of : callable, optional
         Wrap the target or the draws (planted faults do).
 
@@ -76,7 +106,7 @@ class Replicas:
     ValueError
         If prompt and length do not fit into the target's context, or a number is out of range.
     UnsupportedModelError
-        If ``at_once`` asks for batches that the models or the drafter cannot do.
+        If an engine is asked for that the models or the drafter cannot do.
 
     Examples
     --------
@@ -104,6 +134,7 @@ class Replicas:
         target_of: Callable[[Target], Target] | None = None,
         draws_of: Callable[[Draws], Draws] | None = None,
     ) -> None:
+        checks.one_of("engine", engine, ENGINES)
         if length < 1:
             raise ValueError(f"length must be at least 1 token, got {length}")
         if at_once is not None and at_once < 1:
@@ -116,7 +147,7 @@ class Replicas:
         self.stop_ids: frozenset[int] = pair.stop_ids
         self._target_of = target_of or (lambda target: target)
         self._draws_of = draws_of or (lambda draws: draws)
-        self.pair: Any = RememberingPair(pair, self.prompt)
+        self.pair: Any = CachedPair(pair, self.prompt)
         self._target: Target = self.pair.target.session()
         self._limit = self._target.context_length
         if self._limit is not None and len(self.prompt) + length > self._limit:
@@ -124,24 +155,46 @@ class Replicas:
                 f"prompt and length need {len(self.prompt) + length} tokens, the target's context "
                 f"holds {self._limit}: shorten one of them"
             )
-        self._at_once, self._whole_pair = 1 if engine == "loop" else at_once, pair
-        self._batched: Batched | None = None
+        self._at_once, self._whole_pair = at_once, pair
+        self._batched: BatchedPair | None = None
+        if engine in ("loop", "logit cache"):
+            if at_once not in (None, 1):
+                raise ValueError(f"at_once={at_once} is for batches: leave it or engine= out")
+            self._at_once = 1
+        elif engine == "batches" and at_once == 1:
+            raise ValueError("at_once=1 makes no batches: leave it or engine= out")
+        elif engine == "batches" and at_once is None:
+            self._at_once = max(2, rows_for(SEED_LIMIT, len(self.prompt) + self.max_new_tokens))
+        self._why = "texts of one prompt meet the same contexts again"
         if engine == "loop":
-            self.pair, self._target = pair, open_session(pair.target, pair.vocab_size)
-            self._start(self._target, self.pair)
+            self._run_every_pass(pair, "it was asked for")
             return
         try:
             self._start(self._target, self.pair)
-        except Exception:  # a drafter that reads hidden states or the cache: every pass is run
-            self.pair, self._target = pair, open_session(pair.target, pair.vocab_size)
-            self._start(self._target, self.pair)
+        except Exception as error:  # it reads what a pass leaves behind, or cannot run at all
+            self._run_every_pass(pair, f"drafter {drafter.name!r} reads what a pass leaves behind")
+            if engine == "logit cache":
+                raise UnsupportedModelError(
+                    f"engine='logit cache' cannot run drafter {drafter.name!r}, which reads what "
+                    f"a pass leaves behind: use engine='loop'"
+                ) from error
+        else:
+            if self._at_once == 1:
+                self._why = "it was asked for"
 
     @property
-    def engine(self) -> str:
-        """What draws the texts: "batches", "logit cache", or "loop" with real passes."""
+    def ran(self) -> EngineRun:
+        """Which engine draws the texts; after :meth:`draw`, which one drew them."""
         if self._batched is not None:
-            return "batches"
-        return "logit cache" if isinstance(self.pair, RememberingPair) else "loop"
+            return EngineRun("batches", self._why)
+        name = "logit cache" if isinstance(self.pair, CachedPair) else "loop"
+        return EngineRun(name, self._why)
+
+    def _run_every_pass(self, pair: Any, why: str) -> None:
+        """Go over to the models' own sessions; an error of the drafter is raised here."""
+        self.pair, self._target = pair, open_session(pair.target, pair.vocab_size)
+        self._start(self._target, self.pair)
+        self._why = why
 
     def _start(self, target: Target, pair: Any) -> tuple[Target, DraftSession]:
         """Return the target with nothing fed, and the drafter's session for the same text."""
@@ -158,14 +211,14 @@ class Replicas:
     ) -> IntArray:
         target, session = self._start(target, pair)
         stopping = Stopping(len(self.prompt), self.max_new_tokens, self._limit, self.stop_ids)
-        happening = rounds(
+        results = rounds(
             target, session, self.rule, self.prompt, sampling=self.sampling,
             draws=self._draws_of(Sampler(self.seed, sequence)), stopping=stopping,
         )  # fmt: skip
         emitted: list[int] = []
-        for happened in happening:
-            tick(min(len(happened.emitted), self.length - len(emitted)))
-            emitted.extend(happened.emitted.tolist())
+        for result in results:
+            tick(min(len(result.emitted), self.length - len(emitted)))
+            emitted.extend(result.emitted.tolist())
             if len(emitted) >= self.length:
                 break
         tick(max(0, self.length - len(emitted)))  # a text that ended
@@ -202,32 +255,36 @@ class Replicas:
                 one(self._target, self.pair, sequence)
         return tokens
 
-    def _batches(self, n: int) -> Batched | None:
+    def _batches(self, n: int) -> BatchedPair | None:
         """Return what decodes in batches, or None where texts come one after another."""
         longest = len(self.prompt) + self.max_new_tokens
         rows = min(n, self._at_once) if self._at_once is not None else rows_for(n, longest)
         if self._at_once == 1 or (self._batched is not None and self._batched.rows >= rows):
             return self._batched
         if self._batched is None and self._at_once is None:
-            remembering = isinstance(self.pair, RememberingPair)
+            remembering = isinstance(self.pair, CachedPair)
             if n == 1 or not remembering or not self.pair.stores_of_networks():
                 return None
             if self.length <= SHORT and self.look_ahead(n) >= MEETING:
                 return None
-        elif not isinstance(self.pair, RememberingPair):
+        elif not isinstance(self.pair, CachedPair):
             raise UnsupportedModelError(
                 f"drafter {self.drafter.name!r} reads what a pass leaves behind, which a batch "
-                f"does not keep: leave at_once out"
+                f"does not keep: leave at_once out, or use engine='loop'"
             )
         try:
-            batched = Batched(self._whole_pair, self.prompt, rows)
+            batched = BatchedPair(self._whole_pair, self.prompt, rows)
             target, row_pair = batched.slot(0)
             self._start(target, row_pair)
-        except (UnsupportedModelError, NeedsPasses):
+        except (UnsupportedModelError, NeedsModelPasses):
             if self._at_once is not None:
                 raise
             self._at_once = 1
+            self._why = "the models or the drafter cannot run in batches"
             return None
+        self._why = (
+            "texts of this length seldom meet" if self._at_once is None else "it was asked for"
+        )
         self._batched = batched
         return batched
 
@@ -236,7 +293,7 @@ class Replicas:
 
         Returns the share of texts that are expected to meet computed contexts up to their end.
         """
-        stores = self.pair.stores_of_networks() if isinstance(self.pair, RememberingPair) else []
+        stores = self.pair.stores_of_networks() if isinstance(self.pair, CachedPair) else []
         if not stores:
             return 1.0
         if self.pair.looked_ahead >= n:
@@ -251,7 +308,7 @@ class Replicas:
                 store.rows(contexts)
             logits = stores[0].rows(contexts)
             past = [np.append(self.prompt, c).astype(np.int64) for c in contexts]
-            p = distributions(logits, self.sampling, past, "target")
+            p = logits_to_distributions(logits, self.sampling, past, "target")
             if position + 1 == self.length:
                 break
             following: dict[Continuation, float] = {}
@@ -282,6 +339,7 @@ def replicas(
     first: int = 0,
     max_new_tokens: int | None = None,
     at_once: int | None = None,
+    engine: str = "auto",
     progress: bool = True,
 ) -> IntArray:
     """Return ``(n, length)`` tokens of n independent continuations; see :class:`Replicas`.
@@ -300,5 +358,6 @@ def replicas(
     many = Replicas(
         pair, pair.encode(prompt), length, drafter, rule,
         sampling=sampling, seed=seed, max_new_tokens=max_new_tokens, at_once=at_once,
+        engine=engine,
     )  # fmt: skip
     return many.draw(n, first, progress=progress)

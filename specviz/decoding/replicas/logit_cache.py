@@ -1,7 +1,7 @@
 """A model that remembers: the logits after a context are computed once, whoever asks again.
 
 Many short continuations of one prompt meet the same contexts again and again. A
-:class:`LogitStore` keeps their logits; a :class:`StandInModel` stands where a model does, so that
+:class:`LogitCache` keeps their logits; a :class:`StandInModel` stands where a model does, so that
 the shipped loop, drafters and rules run unchanged on top of it.
 """
 
@@ -28,11 +28,11 @@ TOGETHER = 8192
 """Tokens that go through a Hugging Face model in one batch."""
 
 
-class NeedsPasses(Exception):
+class NeedsModelPasses(Exception):
     """A drafter reads what a pass leaves behind (features, a shared cache): nothing to remember."""
 
 
-class LogitStore:
+class LogitCache:
     """The logits after every continuation of one prompt that was asked for.
 
     Parameters
@@ -47,7 +47,7 @@ class LogitStore:
     Examples
     --------
     >>> from specviz.core.tabular import TabularModel
-    >>> store = LogitStore(TabularModel([0.5, 0.5]), np.array([0]), 2)
+    >>> store = LogitCache(TabularModel([0.5, 0.5]), np.array([0]), 2)
     >>> np.exp(store.rows([(), (1, 1)])).tolist()
     [[0.5, 0.5], [0.5, 0.5]]
     """
@@ -161,10 +161,10 @@ class StandInPair:
         self.vocab_size: int = pair.vocab_size
 
 
-class RememberingSession:
+class CachedSession:
     """A :class:`~specviz.core.contract.Target` that reads a store instead of running a model."""
 
-    def __init__(self, store: LogitStore) -> None:
+    def __init__(self, store: LogitCache) -> None:
         self._store = store
         self.vocab_size = store.vocab_size
         self.context_length = store.context_length
@@ -204,28 +204,28 @@ class RememberingSession:
 
     def capture(self, layers: Iterable[int]) -> None:
         """Refuse: hidden states come from a pass."""
-        raise NeedsPasses
+        raise NeedsModelPasses
 
     def open_exit(self, layer: int) -> None:
         """Refuse: early exit shares a cache."""
-        raise NeedsPasses
+        raise NeedsModelPasses
 
 
-class RememberingPair(StandInPair):
+class CachedPair(StandInPair):
     """A pair whose models remember the logits of contexts that were asked for before."""
 
     def __init__(self, pair: Any, prompt: IntArray) -> None:
         self.looked_ahead, self.meeting = 0, 1.0
         """For how many texts contexts were computed ahead; what share of them meets those."""
         models = [pair.target] if pair.draft is None else [pair.target, pair.draft]
-        self._stores = [LogitStore(model, prompt, pair.vocab_size) for model in models]
+        self._stores = [LogitCache(model, prompt, pair.vocab_size) for model in models]
         stand_ins = [
-            StandInModel(model, partial(RememberingSession, store))
+            StandInModel(model, partial(CachedSession, store))
             for model, store in zip(models, self._stores, strict=True)
         ]
         super().__init__(pair, stand_ins[0], stand_ins[1] if len(stand_ins) > 1 else None)
 
-    def stores_of_networks(self) -> list[LogitStore]:
+    def stores_of_networks(self) -> list[LogitCache]:
         """Return the target's store, then the draft's, where batches pay."""
         batched = all(isinstance(store.session, HFTarget) for store in self._stores)
         return self._stores if batched else []

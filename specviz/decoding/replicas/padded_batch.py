@@ -58,7 +58,7 @@ class _Places:
     in_order: bool  # the first rows, one after another: no need to pick them out
 
 
-class RaggedLayer(DynamicLayer):
+class PaddedLayer(DynamicLayer):
     """One layer's keys and values, ``(rows, heads, columns, head_dim)``, written row by row."""
 
     def __init__(self, rows: int, places: _Places) -> None:
@@ -94,7 +94,7 @@ class RaggedLayer(DynamicLayer):
         return wider
 
 
-class RaggedModel:
+class PaddedBatch:
     """Runs passes of many texts as one.
 
     Parameters
@@ -107,13 +107,13 @@ class RaggedModel:
     Raises
     ------
     UnsupportedModelError
-        If the model takes no mask of its own for each row; see also :func:`open_ragged`.
+        If the model takes no mask of its own for each row; see also :func:`open_padded_batch`.
 
     Examples
     --------
     ::
 
-        many = open_ragged(model, vocab_size, rows=2)
+        many = open_padded_batch(model, vocab_size, rows=2)
         none = Draft.empty(vocab_size)
         many.run([Pass(0, 0, np.array([5, 6, 7]), none), Pass(1, 0, np.array([8]), none)])
     """
@@ -134,8 +134,8 @@ class RaggedModel:
         self._cache = DynamicCache()
         self._cache.layer_class_to_replicate = self._new_layer  # type: ignore[assignment]
 
-    def _new_layer(self) -> RaggedLayer:
-        return RaggedLayer(self.rows, self._places)
+    def _new_layer(self) -> PaddedLayer:
+        return PaddedLayer(self.rows, self._places)
 
     @torch.inference_mode()
     def fill(self, tokens: IntArray) -> None:
@@ -190,7 +190,7 @@ class RaggedModel:
         ]
 
     def _layers(self) -> list[Any]:
-        return [layer for layer in self._cache.layers if isinstance(layer, RaggedLayer)]
+        return [layer for layer in self._cache.layers if isinstance(layer, PaddedLayer)]
 
     def _positions(self, passes: Sequence[Pass], columns: IntArray) -> IntArray:
         """Return ``(batch, fed)``: columns for a text, depths for a tree; filling stays inside."""
@@ -226,7 +226,7 @@ _tried: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 """What the trial of a model said; empty if all was well."""
 
 
-def open_ragged(model: Any, vocab_size: int, rows: int) -> RaggedModel:
+def open_padded_batch(model: Any, vocab_size: int, rows: int) -> PaddedBatch:
     """Return a model with room for many texts, after a short trial (held once for each model).
 
     Raises
@@ -239,16 +239,16 @@ def open_ragged(model: Any, vocab_size: int, rows: int) -> RaggedModel:
         raise UnsupportedModelError(f"{type(model).__name__} is no network: nothing to batch")
     why = _tried.get(session.model)
     if why is None:
-        why = _tried[session.model] = _trial(RaggedModel(session, 2))
+        why = _tried[session.model] = _trial(PaddedBatch(session, 2))
     if why:
         raise UnsupportedModelError(
             f"model type {session.kind.model_type!r} cannot read texts of different lengths in "
             f"one batch: {why}"
         )
-    return RaggedModel(session, rows)
+    return PaddedBatch(session, rows)
 
 
-def _trial(many: RaggedModel) -> str:
+def _trial(many: PaddedBatch) -> str:
     """Return what is wrong with rows of different lengths, one of them cut back; or nothing."""
     session = many.session
     usable = min(session.known_ids, session.vocab_size)

@@ -103,12 +103,12 @@ def _machine(
 ) -> tuple[Any, int, Callable[[], str]]:  # fmt: skip
     """Return what gives texts (n, first), how many at a time, and a name of what ran.
 
-    The vectorised rounds are used where they give the same texts (tests/decoding/test_replicas.py
-    holds them to it, token for token).
+    The vectorised rejection is used where it gives the same texts, token for token
+    (tests/decoding/replicas/test_engine.py).
     """
     from specviz.core.rules import RULES
     from specviz.decoding.replicas.engine import Replicas
-    from specviz.decoding.replicas.vectorised_rejection import SideBySide
+    from specviz.decoding.replicas.vectorised_rejection import VectorisedRejection
     from specviz.drafters.draft_model import DraftModel
     from specviz.lossless.faults.run import broken_draws, broken_target
 
@@ -117,7 +117,7 @@ def _machine(
         and type(drafter) is DraftModel and drafter.noise == "draft"
         and isinstance(drafter.gamma, int) and drafter.model is None
     ):  # fmt: skip
-        quick = SideBySide(
+        quick = VectorisedRejection(
             pair.target, pair.draft, prompt, pair.vocab_size, length=length, gamma=drafter.gamma,
             sampling=sampling, stop_ids=pair.stop_ids, max_new_tokens=longest,
         )  # fmt: skip
@@ -142,5 +142,5 @@ def _machine(
     return (
         lambda n, first: slow.draw(n, first, progress=progress),
         LONG_AT_ONCE if length > LONG else FEW_AT_ONCE,
-        lambda: slow.engine,
+        lambda: slow.ran.name,
     )

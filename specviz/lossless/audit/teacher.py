@@ -99,10 +99,10 @@ class ModelDistribution:
         self, model: Any, prompt: IntArray, sampling: Sampling, vocab_size: int,
         role: str = "target",
     ) -> None:  # fmt: skip
-        from specviz.decoding.replicas.logit_cache import LogitStore
+        from specviz.decoding.replicas.logit_cache import LogitCache
 
         self._role = role
-        self._store = LogitStore(model, prompt, vocab_size)
+        self._store = LogitCache(model, prompt, vocab_size)
         self._prompt, self._sampling = prompt, sampling
 
     def __call__(self, prefix: Prefix) -> FloatArray:
@@ -112,13 +112,13 @@ class ModelDistribution:
 
     def many(self, prefixes: Sequence[Prefix]) -> FloatArray:
         """Return distributions ``(k, vocab)``."""
-        from specviz.decoding.distributions import distributions
+        from specviz.decoding.sampling import logits_to_distributions
 
         past = [np.append(self._prompt, prefix).astype(np.int64) for prefix in prefixes]
         whose = (
             f"after {len(past[0]) if past else 0} tokens (the prompt's included), the {self._role}"
         )
-        found: FloatArray = distributions(
+        found: FloatArray = logits_to_distributions(
             self._store.rows(list(prefixes)), self._sampling, past, whose
         )
         return found
@@ -180,7 +180,7 @@ class Teacher:
         sampling: Sampling,
     ) -> FloatArray:  # fmt: skip
         """Return the distributions ``(len(some), vocab)`` before each token of a piece."""
-        from specviz.decoding.distributions import distributions
+        from specviz.decoding.sampling import logits_to_distributions
 
         text = np.concatenate([prompt, tokens[:first]])
         chain = Draft.chain(some[:-1].tolist(), None, self._vocab_size)
@@ -191,7 +191,7 @@ class Teacher:
             past = [np.concatenate([text, some[:i]]) for i in range(len(some))]
         role = "target" if session is self._target else "draft"
         whose = f"after {len(text)} tokens (the prompt's included), the {role}"
-        found: FloatArray = distributions(logits, sampling, past, whose)
+        found: FloatArray = logits_to_distributions(logits, sampling, past, whose)
         return found
 
 

@@ -168,8 +168,8 @@ def target_distribution(
     >>> target_distribution(sv.tabular.TabularPair(coin, coin), prompt=[0], length=1)
     {(0,): 0.5, (1,): 0.5}
     """
-    from specviz.decoding.distributions import distributions
     from specviz.decoding.hf.target import open_session
+    from specviz.decoding.sampling import logits_to_distributions
 
     _check(pair, length, sampling)
     session = open_session(pair.target, pair.vocab_size)
@@ -182,7 +182,9 @@ def target_distribution(
             session.begin()
             ids = np.append(start, text).astype(np.int64)
             logits = session.verify(ids, Draft.empty(pair.vocab_size))
-            known[text] = distributions(logits, sampling or Sampling(), [ids])[0]  # (vocab,)
+            known[text] = logits_to_distributions(logits, sampling or Sampling(), [ids])[
+                0
+            ]  # (vocab,)
         return known[text]
 
     def program_of(some: int) -> Callable[[Branching], tuple[int, ...]]:

@@ -15,7 +15,7 @@ from specviz.core.rules import RULES
 from specviz.decoding.replicas.engine import Replicas
 from specviz.lossless import Verdict
 from tests.decoding import families
-from tests.decoding.memo import joint_distribution, memoised, witness
+from tests.decoding.cached_pair import joint_distribution, memoised, witness
 from tests.lossless.chisquare import p_value
 from tests.lossless.planted import WRONG_RULES
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import specviz as sv
-from specviz.decoding.replicas.prefix_batches import walk
-from specviz.decoding.replicas.vectorised_rejection import SideBySide
+from specviz.decoding.replicas.prefix_batches import walk_tree
+from specviz.decoding.replicas.vectorised_rejection import VectorisedRejection
 from tests.decoding import families
 
 
@@ -33,7 +33,7 @@ def test_every_place_is_visited_once(threads: int) -> None:
         return below(place)
 
     before = torch.get_num_threads()
-    walk((), step, threads)
+    walk_tree((), step, threads)
     assert len(seen) == len(set(seen)) == 1 + 3 + 9 + 27 + 81
     assert len(used) == threads
     assert torch.get_num_threads() == before
@@ -53,7 +53,7 @@ def test_an_error_ends_the_walk(threads: int) -> None:
 
     before = threading.active_count()
     with pytest.raises(RuntimeError, match="no way on"):
-        walk((), step, threads)
+        walk_tree((), step, threads)
     assert threading.active_count() == before
     assert len(seen) < 1 + 3 + 9 + 27
 
@@ -70,7 +70,7 @@ def test_an_interrupt_ends_the_walk() -> None:
 
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
-        walk(0, step, 2)
+        walk_tree(0, step, 2)
     assert threading.active_count() == before
 
 
@@ -78,12 +78,12 @@ def test_texts_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None
     target, draft = families.FAMILIES["llama"]()
     pair = sv.Pair(target=target, draft=draft)
     monkeypatch.setattr("specviz.decoding.replicas.vectorised_rejection.COLUMNS", 40)
-    many = SideBySide(
+    many = VectorisedRejection(
         pair.target, pair.draft, np.array([1, 2, 3]), pair.vocab_size, length=6, gamma=2
     )  # fmt: skip
 
     def drawn(threads: int) -> np.ndarray:
-        monkeypatch.setattr(SideBySide, "_threads", lambda self: threads)
+        monkeypatch.setattr(VectorisedRejection, "_threads", lambda self: threads)
         return many.draw(60, seed=1)
 
     assert np.array_equal(drawn(1), drawn(3))

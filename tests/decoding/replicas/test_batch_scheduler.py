@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from specviz.decoding.replicas.batch_scheduler import Crew
+from specviz.decoding.replicas.batch_scheduler import BatchScheduler
 
 
 def everyone(waiting: list[Any]) -> range:
@@ -23,7 +23,7 @@ def test_each_loop_gets_its_own_answers_and_they_are_computed_together() -> None
         batches.append(numbers)
         return [n * n for n in numbers]
 
-    crew = Crew(serve, everyone)
+    crew = BatchScheduler(serve, everyone)
 
     def loop(start: int, steps: int) -> None:
         heard[start] = [crew.ask(start + i) for i in range(steps)]
@@ -45,7 +45,7 @@ def test_only_the_chosen_questions_are_answered() -> None:
         small = [i for i, what in enumerate(waiting) if what == "small"]
         return small or list(range(len(waiting)))
 
-    crew = Crew(serve, small_first)
+    crew = BatchScheduler(serve, small_first)
 
     def loop(steps: int) -> None:
         for _ in range(steps):
@@ -67,7 +67,7 @@ def test_a_failure_ends_all_loops_and_is_raised(where: str) -> None:
             raise KeyboardInterrupt
         return numbers
 
-    crew = Crew(serve, everyone)
+    crew = BatchScheduler(serve, everyone)
 
     def loop(mine: int) -> None:
         if where == "at once" and mine == 0:
@@ -96,7 +96,7 @@ def test_a_failure_ends_all_loops_and_is_raised(where: str) -> None:
 def test_an_interrupt_while_a_loop_runs_ends_all_of_them(mine: int) -> None:
     main = threading.main_thread().ident
     assert main is not None
-    crew = Crew(lambda questions: questions, everyone)
+    crew = BatchScheduler(lambda questions: questions, everyone)
 
     def loop(which: int) -> None:
         for step in range(1000):
@@ -111,4 +111,4 @@ def test_an_interrupt_while_a_loop_runs_ends_all_of_them(mine: int) -> None:
 
 
 def test_no_loops_are_no_work() -> None:
-    Crew(lambda questions: questions, everyone).run([])
+    BatchScheduler(lambda questions: questions, everyone).run([])

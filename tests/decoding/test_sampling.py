@@ -15,7 +15,7 @@ from transformers import (
 )
 
 from specviz.core.contract import FloatArray, Sampling
-from specviz.decoding.distributions import distributions
+from specviz.decoding.sampling import logits_to_distributions
 
 VOCAB = 300
 HISTORY = np.array([3, 3, 8, 250, 17])
@@ -63,7 +63,7 @@ def transformers_distributions(
 
 
 def our_distributions(logits: FloatArray, sampling: Sampling) -> FloatArray:
-    return distributions(logits, sampling, [HISTORY] * len(logits))
+    return logits_to_distributions(logits, sampling, [HISTORY] * len(logits))
 
 
 @pytest.mark.parametrize("sampling", SETTINGS, ids=str)
@@ -92,53 +92,63 @@ def test_distributions_are_float64_and_the_logits_are_left_alone(dtype: type) ->
 
 
 def test_top_k_keeps_exactly_k_and_the_lowest_ids_among_equals() -> None:
-    p = distributions(np.array([[1.0, 2.0, 2.0, 2.0, 0.0]]), Sampling(top_k=2))
+    p = logits_to_distributions(np.array([[1.0, 2.0, 2.0, 2.0, 0.0]]), Sampling(top_k=2))
     np.testing.assert_array_equal(p > 0, [[False, True, True, False, False]])
 
 
 def test_top_p_keeps_the_lowest_ids_among_equals() -> None:
     logits = np.log(np.array([[0.1, 0.3, 0.3, 0.3]]))
-    p = distributions(logits, Sampling(top_p=0.5))  # .3 does not reach .5, .3 + .3 does
+    p = logits_to_distributions(logits, Sampling(top_p=0.5))  # .3 does not reach .5, .3 + .3 does
     np.testing.assert_allclose(p, [[0.0, 0.5, 0.5, 0.0]], atol=1e-12)
 
 
 def test_top_p_keeps_the_token_that_crosses_and_at_least_one() -> None:
     logits = np.log(np.array([[0.5, 0.3, 0.2]]))
-    np.testing.assert_allclose(distributions(logits, Sampling(top_p=0.51)), [[0.625, 0.375, 0.0]])
-    np.testing.assert_allclose(distributions(logits, Sampling(top_p=1e-9)), [[1.0, 0.0, 0.0]])
+    np.testing.assert_allclose(
+        logits_to_distributions(logits, Sampling(top_p=0.51)), [[0.625, 0.375, 0.0]]
+    )
+    np.testing.assert_allclose(
+        logits_to_distributions(logits, Sampling(top_p=1e-9)), [[1.0, 0.0, 0.0]]
+    )
 
 
 def test_top_p_acts_on_the_mass_that_top_k_left() -> None:
     logits = np.log(np.array([[0.4, 0.3, 0.2, 0.1]]))
-    p = distributions(logits, Sampling(top_k=2, top_p=0.55))  # 4/7 = .571 reaches .55; .4 would not
+    p = logits_to_distributions(
+        logits, Sampling(top_k=2, top_p=0.55)
+    )  # 4/7 = .571 reaches .55; .4 would not
     np.testing.assert_allclose(p, [[1.0, 0.0, 0.0, 0.0]])
 
 
 def test_min_p_keeps_equals_of_the_most_likely() -> None:
     np.testing.assert_allclose(
-        distributions(np.array([[1.0, 3.0, 3.0]]), Sampling(min_p=1.0)), [[0.0, 0.5, 0.5]]
+        logits_to_distributions(np.array([[1.0, 3.0, 3.0]]), Sampling(min_p=1.0)), [[0.0, 0.5, 0.5]]
     )
 
 
 def test_temperature_zero_is_the_first_largest_after_the_penalty() -> None:
     logits = np.array([[1.0, 4.0, 4.0, 3.0]])
-    np.testing.assert_array_equal(distributions(logits, Sampling(temperature=0)), [[0, 1, 0, 0]])
+    np.testing.assert_array_equal(
+        logits_to_distributions(logits, Sampling(temperature=0)), [[0, 1, 0, 0]]
+    )
     penalised = Sampling(temperature=0, repetition_penalty=2.0)
     history = [np.array([1, 2])]
-    np.testing.assert_array_equal(distributions(logits, penalised, history), [[0, 0, 0, 1]])
+    np.testing.assert_array_equal(
+        logits_to_distributions(logits, penalised, history), [[0, 0, 0, 1]]
+    )
 
 
 @pytest.mark.parametrize("temperature", [1e-6, 1e-300, 5e-324])
 def test_tiny_temperatures_are_greedy(temperature: float) -> None:
     logits = logits_without_ties()
     np.testing.assert_allclose(
-        distributions(logits, Sampling(temperature=temperature)),
-        distributions(logits, Sampling(temperature=0)),
+        logits_to_distributions(logits, Sampling(temperature=temperature)),
+        logits_to_distributions(logits, Sampling(temperature=0)),
     )
 
 
 def test_large_temperature_is_near_uniform() -> None:
-    p = distributions(logits_without_ties(), Sampling(temperature=100))
+    p = logits_to_distributions(logits_without_ties(), Sampling(temperature=100))
     assert 0.5 / VOCAB < p.min() < p.max() < 2 / VOCAB
 
 
@@ -155,10 +165,10 @@ def test_never_nan(sampling: Sampling, size: float) -> None:
 
 def test_absurd_penalties_do_not_give_nan() -> None:
     logits = np.array([[1e30, -1e30, 2.0]])
-    up = distributions(logits, Sampling(repetition_penalty=1e-300), [np.array([0, 1])])
+    up = logits_to_distributions(logits, Sampling(repetition_penalty=1e-300), [np.array([0, 1])])
     np.testing.assert_array_equal(up, [[1, 0, 0]])
     with pytest.raises(ValueError, match="repetition_penalty=1e\\+300 makes every logit -inf"):
-        distributions(
+        logits_to_distributions(
             -1e30 * np.ones((1, 2)), Sampling(repetition_penalty=1e300), [np.array([0, 1])]
         )
 
@@ -171,31 +181,33 @@ def test_bad_logits_are_named(value: float, message: str) -> None:
     logits[0, 1] = -np.inf
     logits[1, 2] = value
     with pytest.raises(ValueError, match=message):
-        distributions(logits, Sampling(temperature=0))
+        logits_to_distributions(logits, Sampling(temperature=0))
     with pytest.raises(ValueError, match=message):
-        distributions(logits, Sampling())
+        logits_to_distributions(logits, Sampling())
 
 
 def test_a_row_without_any_token_is_refused() -> None:
     logits = np.zeros((2, 4))
     logits[1] = -np.inf
     with pytest.raises(ValueError, match="row 1: all 4 tokens are -inf"):
-        distributions(logits, Sampling())
+        logits_to_distributions(logits, Sampling())
 
 
 def test_the_penalty_needs_a_history_for_each_row() -> None:
     with pytest.raises(ValueError, match="one history for each of the 2 rows of logits, got none"):
-        distributions(np.zeros((2, 4)), Sampling(repetition_penalty=1.1))
+        logits_to_distributions(np.zeros((2, 4)), Sampling(repetition_penalty=1.1))
     with pytest.raises(ValueError, match="got 1"):
-        distributions(np.zeros((2, 4)), Sampling(repetition_penalty=1.1), [HISTORY])
+        logits_to_distributions(np.zeros((2, 4)), Sampling(repetition_penalty=1.1), [HISTORY])
     with pytest.raises(ValueError, match="token id -1"):
-        distributions(np.zeros((1, 4)), Sampling(repetition_penalty=1.1), [np.array([-1])])
+        logits_to_distributions(
+            np.zeros((1, 4)), Sampling(repetition_penalty=1.1), [np.array([-1])]
+        )
 
 
 def test_each_row_has_its_own_history_and_ids_beyond_the_vocabulary_are_passed_over() -> None:
     logits = np.ones((3, 4))
     histories = [np.array([0]), np.array([], dtype=np.int64), np.array([2, 99])]
-    p = distributions(logits, Sampling(repetition_penalty=2.0), histories)
+    p = logits_to_distributions(logits, Sampling(repetition_penalty=2.0), histories)
     assert p[0].argmin() == 0
     np.testing.assert_allclose(p[1], 0.25)
     assert p[2].argmin() == 2
@@ -203,5 +215,5 @@ def test_each_row_has_its_own_history_and_ids_beyond_the_vocabulary_are_passed_o
 
 def test_logits_need_two_dimensions() -> None:
     with pytest.raises(ValueError, match="shape \\(n, vocab\\), got \\(4,\\)"):
-        distributions(np.zeros(4), Sampling())
-    assert distributions(np.zeros((0, 4)), Sampling(top_p=0.5)).shape == (0, 4)
+        logits_to_distributions(np.zeros(4), Sampling())
+    assert logits_to_distributions(np.zeros((0, 4)), Sampling(top_p=0.5)).shape == (0, 4)

@@ -16,8 +16,12 @@ from specviz.core.rules import RULES
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.decoding.replicas import prefix_batches as levels
 from specviz.decoding.replicas.engine import END, Replicas, replicas
-from specviz.decoding.replicas.logit_cache import LogitStore
-from specviz.decoding.replicas.vectorised_rejection import SideBySide, distinct, inverted
+from specviz.decoding.replicas.logit_cache import LogitCache
+from specviz.decoding.replicas.vectorised_rejection import (
+    VectorisedRejection,
+    distinct,
+    invert_rows,
+)
 from specviz.lossless import Sample, Verdict, battery
 from tests.decoding import families
 
@@ -93,7 +97,7 @@ def test_side_by_side_with_keys_is_the_loop(
 ) -> None:
     tables = pair(eos_ids=stop)
     for longest in (LENGTH, LENGTH + gamma):
-        many = SideBySide(
+        many = VectorisedRejection(
             tables.target, tables.draft, np.array(PROMPT), 5, length=LENGTH, gamma=gamma,
             sampling=sampling, stop_ids=tables.stop_ids, max_new_tokens=longest,
         )  # fmt: skip
@@ -108,7 +112,7 @@ def test_side_by_side_where_the_draft_has_a_shorter_context() -> None:
     target = pair().target
     draft = TabularModel(pair().draft.table, context_length=5)  # type: ignore[union-attr]
     tables = TabularPair(target, draft)
-    many = SideBySide(target, draft, np.array(PROMPT), 5, length=LENGTH, gamma=3)
+    many = VectorisedRejection(target, draft, np.array(PROMPT), 5, length=LENGTH, gamma=3)
     loop = Replicas(tables, np.array(PROMPT), LENGTH, sv.DraftModel(3), RULES["rejection"])
     assert np.array_equal(many.draw(60, seed=0), loop.draw(60))
 
@@ -121,7 +125,7 @@ def verdict_of(tokens: Any, distribution: TabularModel) -> Verdict:
 def test_side_by_side_from_one_generator_has_the_targets_distribution() -> None:
     tables = pair()
     assert tables.draft is not None
-    many = SideBySide(tables.target, tables.draft, np.array(PROMPT), 5, length=4, gamma=2)
+    many = VectorisedRejection(tables.target, tables.draft, np.array(PROMPT), 5, length=4, gamma=2)
     tokens = many.draw(100_000, seed=2, keyed=False)
     assert verdict_of(tokens, tables.target) is Verdict.NO_DISCREPANCY_FOUND
     assert verdict_of(tokens, tables.draft) is Verdict.DISCREPANCY
@@ -130,7 +134,7 @@ def test_side_by_side_from_one_generator_has_the_targets_distribution() -> None:
 def test_a_residual_left_out_is_caught_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("specviz.decoding.replicas.vectorised_rejection.residual", lambda p, q: p)
     tables = pair()
-    many = SideBySide(tables.target, tables.draft, np.array(PROMPT), 5, length=4, gamma=2)
+    many = VectorisedRejection(tables.target, tables.draft, np.array(PROMPT), 5, length=4, gamma=2)
     tokens = many.draw(100_000, seed=2, keyed=False)
     assert verdict_of(tokens, tables.target) is Verdict.DISCREPANCY
 
@@ -164,7 +168,7 @@ def test_replicas_of_a_network_are_the_loops_texts(
 
 def test_side_by_side_on_a_network_is_the_loop(models: sv.Pair) -> None:
     size = models.vocab_size
-    many = SideBySide(
+    many = VectorisedRejection(
         models.target, models.draft, np.array([1, 2, 3]), size, length=4, gamma=2
     )  # fmt: skip
     loop = Replicas(models, np.array([1, 2, 3]), 4, sv.DraftModel(2), RULES["rejection"])
@@ -176,7 +180,7 @@ def test_side_by_side_in_many_batches_is_the_same(
     models: sv.Pair, monkeypatch: pytest.MonkeyPatch, columns: int
 ) -> None:
     """However few contexts a batch may have, and however the tree of prefixes is walked."""
-    many = SideBySide(
+    many = VectorisedRejection(
         models.target, models.draft, np.array([1, 2, 3]), models.vocab_size, length=6, gamma=2,
         stop_ids=frozenset({18, 30}),
     )  # fmt: skip
@@ -198,7 +202,7 @@ def test_many_draws_at_once_are_the_single_ones() -> None:
     row[:5] = 3, 4, 4, 5, 5  # some distributions are drawn from seldom
     u[:2] = 0, 1 - 2**-53
     wanted = [invert(np.cumsum(distributions[i]), x) for i, x in zip(row, u, strict=True)]
-    assert inverted(distributions, row, u).tolist() == wanted
+    assert invert_rows(distributions, row, u).tolist() == wanted
 
 
 @pytest.mark.parametrize("largest", [20, 10**9])
@@ -210,7 +214,7 @@ def test_distinct_numbers(largest: int) -> None:
 
 
 def test_the_store_gives_the_models_logits_and_computes_them_once(models: sv.Pair) -> None:
-    store = LogitStore(models.target, np.array([1, 2, 3]), models.vocab_size)
+    store = LogitCache(models.target, np.array([1, 2, 3]), models.vocab_size)
     wanted = [(), (4,), (4, 5), (9, 9), (7, 7)]
     rows = store.rows(wanted)
     for row, continuation in zip(rows, wanted, strict=True):
@@ -227,7 +231,9 @@ def test_a_text_longer_than_the_context_is_refused() -> None:
     with pytest.raises(ValueError, match="need 8 tokens, the target's context holds 4"):
         Replicas(tables, np.array(PROMPT), LENGTH, sv.DraftModel(2), RULES["rejection"])
     with pytest.raises(ValueError, match="shorten one of them"):
-        SideBySide(tables.target, tables.draft, np.array(PROMPT), 5, length=LENGTH, gamma=2)
+        VectorisedRejection(
+            tables.target, tables.draft, np.array(PROMPT), 5, length=LENGTH, gamma=2
+        )
 
 
 def test_no_replicas_are_refused() -> None:

@@ -15,9 +15,9 @@ from specviz.core.contract import Sampling
 from specviz.core.rules import RULES
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.decoding.hf.cache import UnsupportedModelError
-from specviz.decoding.replicas.batched import Batched, RowSession
+from specviz.decoding.replicas.batch_scheduler import BatchedPair, RowSession
 from specviz.decoding.replicas.engine import END, Replicas, replicas
-from specviz.decoding.replicas.padded_batch import RaggedModel
+from specviz.decoding.replicas.padded_batch import PaddedBatch
 from tests.decoding import families
 from tests.drafters.changed import Changed
 
@@ -135,9 +135,9 @@ def test_up_to_the_end_of_the_context(contexts: tuple[int, int]) -> None:
 
 def test_passes_are_shared(pair: sv.Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    run = RaggedModel.run
+    run = PaddedBatch.run
 
-    def counted(self: RaggedModel, passes: Any) -> Any:
+    def counted(self: PaddedBatch, passes: Any) -> Any:
         sizes.append(len(passes))
         return run(self, passes)
 
@@ -146,12 +146,12 @@ def test_passes_are_shared(pair: sv.Pair, monkeypatch: pytest.MonkeyPatch) -> No
         endless, np.array(PROMPT), 30, sv.DraftModel(3), RULES["rejection"], at_once=8
     )  # fmt: skip
     many.draw(1, progress=False)  # holds the trials
-    monkeypatch.setattr(RaggedModel, "run", counted)
+    monkeypatch.setattr(PaddedBatch, "run", counted)
     many.draw(8, first=1, progress=False)
     assert np.mean(sizes) > 5
 
 
-def _rejected_seen(self: RaggedModel, passes: Any, columns: Any, end: int) -> Any:
+def _rejected_seen(self: PaddedBatch, passes: Any, columns: Any, end: int) -> Any:
     """Columns beyond what is fed, where rejected proposals lie, are seen."""
     seen = columns[..., None] >= np.arange(end)
     seen |= columns[:, -1:, None] < np.arange(end)
@@ -176,9 +176,9 @@ def _bonus_from_before(run: Any) -> Any:
 @pytest.mark.parametrize(
     "plant",
     [
-        lambda m: m.setattr(RaggedModel, "_masks", _rejected_seen),
-        lambda m: m.setattr(RaggedModel, "run", _wrong_row(RaggedModel.run)),
-        lambda m: m.setattr(RaggedModel, "run", _bonus_from_before(RaggedModel.run)),
+        lambda m: m.setattr(PaddedBatch, "_masks", _rejected_seen),
+        lambda m: m.setattr(PaddedBatch, "run", _wrong_row(PaddedBatch.run)),
+        lambda m: m.setattr(PaddedBatch, "run", _bonus_from_before(PaddedBatch.run)),
     ],
     ids=["rejected columns unmasked", "rows mixed up", "bonus off by one"],
 )
@@ -269,4 +269,4 @@ def test_bad_numbers_and_tables_are_refused(pair: sv.Pair) -> None:
         Replicas(pair, np.array(PROMPT), 4, sv.DraftModel(2), RULES["match"], at_once=0)
     coin = TabularModel([0.5, 0.5])
     with pytest.raises(UnsupportedModelError, match="is no network"):
-        Batched(TabularPair(coin, coin), np.array([0]), rows=2)
+        BatchedPair(TabularPair(coin, coin), np.array([0]), rows=2)

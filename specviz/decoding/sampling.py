@@ -17,7 +17,7 @@ from specviz.core.contract import FloatArray, IntArray, Sampling
 LARGEST = float(np.finfo(np.float64).max)
 
 
-def distributions(
+def logits_to_distributions(
     logits: NDArray[Any], sampling: Sampling, histories: Sequence[IntArray] | None = None,
     whose: str = "",
 ) -> FloatArray:  # fmt: skip
@@ -54,9 +54,9 @@ def distributions(
     Examples
     --------
     >>> import numpy as np
-    >>> distributions(np.log([[1.0, 1.0, 2.0]]), Sampling()).round(2).tolist()
+    >>> logits_to_distributions(np.log([[1.0, 1.0, 2.0]]), Sampling()).round(2).tolist()
     [[0.25, 0.25, 0.5]]
-    >>> distributions(np.log([[1.0, 1.0, 2.0]]), Sampling(top_k=2)).round(2).tolist()
+    >>> logits_to_distributions(np.log([[1.0, 1.0, 2.0]]), Sampling(top_k=2)).round(2).tolist()
     [[0.33, 0.0, 0.67]]
     """
     scores = np.array(logits, dtype=np.float64)  # (n, vocab), a copy that is changed in place

@@ -15,9 +15,9 @@ import numpy as np
 from specviz.core.contract import ROOT, Draft, FloatArray, IntArray, Sampling
 from specviz.core.draws import Sampler
 from specviz.core.rules import RULES, Rule
-from specviz.decoding.distributions import distributions
 from specviz.decoding.hf.target import HFTarget
-from specviz.decoding.loop import Happened, rounds
+from specviz.decoding.loop import RoundResult, rounds
+from specviz.decoding.sampling import logits_to_distributions
 from specviz.decoding.stopping import Stopping
 
 Text = tuple[int, ...]
@@ -49,7 +49,7 @@ class Memo:
 
     def distribution(self, text: Sequence[int], sampling: Sampling) -> FloatArray:
         """Return the distribution ``(vocab,)`` of the next token."""
-        return distributions(self.row(tuple(text))[None], sampling)[0]
+        return logits_to_distributions(self.row(tuple(text))[None], sampling)[0]
 
     def session(self, vocab_size: int | None = None) -> _Session:
         return _Session(self)
@@ -109,7 +109,7 @@ def continuations(
     count: int,
     seed: int,
     sampling: Sampling,
-    see: Callable[[Happened], None] | None = None,
+    see: Callable[[RoundResult], None] | None = None,
 ) -> list[Text]:
     """Decode ``count`` short texts with the shipped loop: sequences 0, 1, … of one seed."""
     ids = np.asarray(prompt, dtype=np.int64)
@@ -118,12 +118,12 @@ def continuations(
     for sequence in range(count):
         target = pair.target.session()
         session = drafter.start(pair, target, ids)
-        happened = rounds(
+        result = rounds(
             target, session, chosen, ids, sampling=sampling, draws=Sampler(seed, sequence),
             stopping=Stopping(len(ids), length, pair.target.context_length),
         )  # fmt: skip
         text: list[int] = []
-        for round_ in happened:
+        for round_ in result:
             text += round_.emitted.tolist()
             if see is not None:
                 see(round_)

@@ -17,10 +17,10 @@ EVERY = {**families.FAMILIES, **families.CHAINS_ONLY}
 
 def errors(model: Model) -> list[float]:
     """Three levels that branch, then one context that grows past the sliding windows."""
-    tree = levels.Levels(model, np.array(PROMPT), families.VOCAB)
+    tree = levels.PrefixBatches(model, np.array(PROMPT), families.VOCAB)
     found = []
 
-    def seen(level: levels.Level) -> levels.Level:
+    def seen(level: levels.PrefixBatch) -> levels.PrefixBatch:
         assert level.logits is not None
         for context, row in zip(level.contexts, level.logits, strict=True):
             found.append(float(np.abs(row - families.plain(model, [*PROMPT, *context])).max()))
@@ -54,7 +54,7 @@ def test_caches_of_other_parents_show(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_where_a_text_is_too_long_nothing_is_computed() -> None:
     model = EVERY["gpt2"]()[0]
     model.context_length = 4
-    tree = levels.Levels(model, np.array(PROMPT), families.VOCAB)
+    tree = levels.PrefixBatches(model, np.array(PROMPT), families.VOCAB)
     level = tree.grown(tree.root(), np.array([0]), np.array([7]))
     assert level.logits is not None
     assert tree.grown(level, np.array([0]), np.array([7])).logits is None

@@ -12,9 +12,8 @@ import torch
 from specviz.core.contract import Draft
 from specviz.decoding.hf.cache import UnsupportedModelError
 from specviz.decoding.replicas import padded_batch as ragged
-from specviz.decoding.replicas.padded_batch import Pass, RaggedModel, open_ragged
-
-from . import families as f
+from specviz.decoding.replicas.padded_batch import PaddedBatch, Pass, open_padded_batch
+from tests.decoding import families as f
 
 NONE = Draft.empty(f.VOCAB)
 PROMPT = [1, 5, 9]
@@ -33,7 +32,7 @@ def off(logits: np.ndarray, model: Any, text: list[int]) -> float:
     return float(np.abs(logits - f.plain(model, text)).max())
 
 
-def errors(model: Any, many: RaggedModel) -> list[float]:
+def errors(model: Any, many: PaddedBatch) -> list[float]:
     """Two texts that are fed, cut back and fed again, and a third that sits a pass out."""
     found: list[float] = []
     many.fill(np.array(PROMPT))
@@ -68,7 +67,7 @@ def errors(model: Any, many: RaggedModel) -> list[float]:
 @pytest.mark.parametrize("build", f.FAMILIES.values(), ids=list(f.FAMILIES))
 def test_logits_are_those_of_each_text_alone(build: Callable[[], f.Pair]) -> None:
     model, _ = build()
-    assert max(errors(model, open_ragged(model, f.VOCAB, rows=3))) < 1e-3
+    assert max(errors(model, open_padded_batch(model, f.VOCAB, rows=3))) < 1e-3
 
 
 @pytest.fixture(scope="module")
@@ -76,15 +75,15 @@ def llama() -> Any:
     return f.FAMILIES["llama"]()[0]
 
 
-def _everything_is_seen(self: RaggedModel, passes: Any, columns: Any, end: int) -> Any:
+def _everything_is_seen(self: PaddedBatch, passes: Any, columns: Any, end: int) -> Any:
     return torch.zeros(len(passes), 1, columns.shape[1], end)
 
 
-def _positions_are_one_late(self: RaggedModel, passes: Any, columns: Any) -> Any:
+def _positions_are_one_late(self: PaddedBatch, passes: Any, columns: Any) -> Any:
     return columns + (columns >= 6)
 
 
-def _not_moved(self: RaggedModel, row: int, start: int, path: Any) -> None:
+def _not_moved(self: PaddedBatch, row: int, start: int, path: Any) -> None:
     pass
 
 
@@ -99,24 +98,24 @@ def _not_moved(self: RaggedModel, row: int, start: int, path: Any) -> None:
 def test_a_planted_fault_shows(
     llama: Any, monkeypatch: pytest.MonkeyPatch, part: str, wrong: Any
 ) -> None:
-    many = open_ragged(llama, f.VOCAB, rows=3)
-    monkeypatch.setattr(RaggedModel, part, wrong)
+    many = open_padded_batch(llama, f.VOCAB, rows=3)
+    monkeypatch.setattr(PaddedBatch, part, wrong)
     assert max(errors(llama, many)) > 0.05
 
 
 def test_the_trial_finds_a_model_that_mixes_rows_up(monkeypatch: pytest.MonkeyPatch) -> None:
     model, _ = f.FAMILIES["llama"]()
-    monkeypatch.setattr(RaggedModel, "_masks", _everything_is_seen)
+    monkeypatch.setattr(PaddedBatch, "_masks", _everything_is_seen)
     for _ in range(2):  # and remembers it
         with pytest.raises(UnsupportedModelError, match="'llama' cannot read texts of different"):
-            open_ragged(model, f.VOCAB, rows=3)
+            open_padded_batch(model, f.VOCAB, rows=3)
 
 
 @pytest.mark.parametrize("family", list(f.CHAINS_ONLY))
 def test_models_that_count_columns_are_refused_by_name(family: str) -> None:
     model, _ = f.CHAINS_ONLY[family]()
     with pytest.raises(UnsupportedModelError, match=f"model type '{model.kind}'.*ALiBi"):
-        open_ragged(model, f.VOCAB, rows=3)
+        open_padded_batch(model, f.VOCAB, rows=3)
     assert model.model not in ragged._tried
 
 
@@ -124,4 +123,4 @@ def test_a_table_is_refused() -> None:
     from specviz.core.tabular import TabularModel
 
     with pytest.raises(UnsupportedModelError, match="TabularModel is no network"):
-        open_ragged(TabularModel([0.5, 0.5]), 2, rows=3)
+        open_padded_batch(TabularModel([0.5, 0.5]), 2, rows=3)
