@@ -14,6 +14,7 @@ from specviz.core.contract import Draft, Sampling
 from specviz.core.draws import invert
 from specviz.core.rules import RULES
 from specviz.core.tabular import TabularModel, TabularPair
+from specviz.decoding.hf.cache import UnsupportedModelError
 from specviz.decoding.replicas import prefix_batches as levels
 from specviz.decoding.replicas.engine import END, Replicas, replicas
 from specviz.decoding.replicas.logit_cache import LogitCache
@@ -240,3 +241,29 @@ def test_no_replicas_are_refused() -> None:
     loop = Replicas(pair(), np.array(PROMPT), 2, sv.DraftModel(2), RULES["rejection"])
     with pytest.raises(ValueError, match="n must be at least 1"):
         loop.draw(0)
+
+
+def test_the_engine_is_chosen_by_name_and_says_what_ran_and_why() -> None:
+    target, draft = families.FAMILIES["llama"]()
+    pair = sv.Pair(target=target, draft=draft)
+
+    def many(drafter: Any = None, **settings: Any) -> Replicas:
+        used = drafter or sv.DraftModel(2)
+        return Replicas(pair, np.array([1, 2, 3]), 4, used, RULES["rejection"], **settings)
+
+    texts = {}
+    for name in ("loop", "logit cache", "batches"):
+        run = many(engine=name)
+        texts[name] = run.draw(5, progress=False).tolist()
+        assert (run.ran.name, run.ran.why) == (name, "it was asked for")
+    assert texts["loop"] == texts["logit cache"] == texts["batches"]
+    fallen_back = many(sv.EarlyExit(1, 2))
+    assert fallen_back.ran.name == "loop" and "'early_exit' reads" in fallen_back.ran.why
+    with pytest.raises(UnsupportedModelError, match="use engine='loop'"):
+        many(sv.EarlyExit(1, 2), engine="logit cache")
+    with pytest.raises(ValueError, match="got 'fast'"):
+        many(engine="fast")
+    with pytest.raises(ValueError, match="at_once=1 makes no batches"):
+        many(engine="batches", at_once=1)
+    with pytest.raises(ValueError, match="at_once=4 is for batches"):
+        many(engine="loop", at_once=4)
