@@ -217,8 +217,9 @@ def _steady(module: Any, context: int, extra: tuple[str, ...]) -> int:
     def rotation(length: int) -> torch.Tensor:
         fresh = copy.deepcopy(module)  # dynamic ones remember the longest pass
         x = torch.zeros(1, 2, 1, device=fresh.original_inv_freq.device)
-        cos, sin = fresh(x, torch.tensor([[1, length - 1]], device=x.device), *extra)
-        return torch.cat([cos[0, 0], sin[0, 0]])
+        made = fresh(x, torch.tensor([[1, length - 1]], device=x.device), *extra)
+        parts = made if isinstance(made, tuple) else (made,)  # Llama 4: one complex tensor
+        return torch.cat([part[0, 0] for part in parts])
 
     with torch.inference_mode():
         first = rotation(2)

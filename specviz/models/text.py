@@ -81,16 +81,25 @@ def decode_after(tokenizer: Any, before: Sequence[int], ids: Sequence[int]) -> s
     SentencePiece drops the leading space of whatever it decodes, so a continuation decoded alone
     would run into the prompt's last word.
     """
-    tail = list(before)[-NEAR:]
+    tail = _tail(tokenizer, before)
     if tokenizer is None or not tail or "ByteLevel" in _decoder_steps(tokenizer):
         return decode(tokenizer, ids)
     start, both = decode(tokenizer, tail), decode(tokenizer, [*tail, *ids])
     return both[len(start) :] if both.startswith(start) else decode(tokenizer, ids)
 
 
+def _tail(tokenizer: Any, before: Sequence[int]) -> list[int]:
+    """Return the last tokens of ``before``, back to one that can be seen: markers have no text."""
+    ids = [int(i) for i in before]
+    near = NEAR
+    while near < len(ids) and not decode(tokenizer, ids[-near:]):
+        near *= 2
+    return ids[-near:]
+
+
 def pieces_after(tokenizer: Any, before: Sequence[int], ids: Sequence[int]) -> list[str]:
     """Cut :func:`decode_after` between the tokens of ``ids``."""
-    tail = [int(i) for i in before][-NEAR:]
+    tail = _tail(tokenizer, before)
     whole = decode_after(tokenizer, tail, [int(i) for i in ids])
     if tail:
         cut = pieces(tokenizer, [*tail, *ids])[len(tail) :]

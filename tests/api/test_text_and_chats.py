@@ -70,6 +70,9 @@ def test_the_first_word_after_the_prompt_keeps_its_space() -> None:
     assert tokenizer.decode([IDS["▁a"], IDS["▁a"]]) == "a a", "alone its space is lost"
     assert decode_after(tokenizer, [IDS["▁fox"]], [IDS["▁a"], IDS["▁a"]]) == " a a"
     assert pieces_after(tokenizer, [IDS["▁fox"]], [IDS["▁a"], IDS["s"]]) == [" a", "s"]
+    markers = [IDS["▁fox"], *[1] * 9]
+    assert decode_after(tokenizer, markers, [IDS["▁a"]]) == " a", "markers have no text"
+    assert pieces_after(tokenizer, markers, [IDS["▁a"], IDS["s"]]) == [" a", "s"]
     trace = sv.generate(
         pair_that_writes([IDS["▁fox"], IDS["▁a"]]), "fox a fox", max_new_tokens=4, temperature=0,
         progress=False,

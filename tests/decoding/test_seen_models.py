@@ -123,6 +123,18 @@ def test_rotary_positions_of_layer_types_are_asked_one_by_one() -> None:
     assert steady_positions(model, 128) is None
 
 
+def test_rotary_positions_as_complex_numbers_are_asked_too() -> None:
+    model = tf.Llama4ForCausalLM(
+        tf.Llama4TextConfig(
+            vocab_size=24, hidden_size=32, intermediate_size=48, intermediate_size_mlp=48,
+            num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2, head_dim=8,
+            num_local_experts=2, max_position_embeddings=128, pad_token_id=None,
+        )
+    )  # fmt: skip
+    assert steady_positions(model, 128) is None
+    assert as_model(model).context_length == 128
+
+
 # Windows -----------------------------------------------------------------------------------------
 
 
