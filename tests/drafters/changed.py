@@ -17,7 +17,7 @@ class Changed:
         return ChangedSession(super().start(pair, target, prompt), self)  # type: ignore[misc]
 
     def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must say what it hands on")
 
 
 class ChangedSession(DraftSession):

@@ -193,7 +193,7 @@ def test_the_texts_of_a_log_are_audited(pair: sv.Pair) -> None:
     "own",
     [
         {"temperature": 0.4, "repetition_penalty": 2.0, "do_sample": True},
-        {"min_p": 0.3, "suppress_tokens": [2, 3], "no_repeat_ngram_size": 2, "do_sample": True},
+        {"suppress_tokens": [2, 3], "no_repeat_ngram_size": 2, "do_sample": True},
     ],
     ids=lambda own: next(iter(own)),
 )
@@ -225,4 +225,4 @@ def test_a_checkpoints_own_settings_do_not_shape_the_texts_of_an_audit(own: dict
             seed=3,
             progress=False,
         )
-    assert wrong.exit_code != 0, "convicted, or so peaked that texts repeat"
+    assert wrong.exit_code == 1
