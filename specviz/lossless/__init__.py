@@ -21,7 +21,7 @@ from specviz.lossless.exact.enumerate import (
 from specviz.lossless.exact.identity import Identity, identity
 from specviz.lossless.report.audit_report import AuditReport
 from specviz.lossless.report.battery_report import BatteryReport, Detectable, Impossible, Verdict
-from specviz.lossless.report.evidence_over_texts import Evidence
+from specviz.lossless.report.eprocess_path import EProcessPath
 from specviz.lossless.report.table_summary import TableSeen
 from specviz.lossless.statistics import eprocess as anytime
 from specviz.lossless.statistics.conditional_distribution import ConditionalDistribution
@@ -57,7 +57,7 @@ __all__ = [
     "Distance",
     "Distribution",
     "EProcess",
-    "Evidence",
+    "EProcessPath",
     "Finding",
     "Identity",
     "Impossible",

@@ -78,7 +78,7 @@ def test_intervals_of_two_samples_hold_and_show_what_differs() -> None:
     assert missed <= 4  # nominal .01 a run: five or more have probability .0003
     apart = two_sample(tree.draw(400, 0), other.draw(700, 1), tables=True)
     assert audit_figure.data(apart).table.outside.any()  # type: ignore[union-attr]
-    assert apart.evidence is None
+    assert apart.eprocess is None
 
 
 def test_bounds_of_none_and_all_are_the_ends() -> None:
@@ -88,7 +88,7 @@ def test_bounds_of_none_and_all_are_the_ends() -> None:
 
 
 def test_the_evidence_is_an_e_process_of_the_texts(right: AuditReport, wrong: AuditReport) -> None:
-    calm, alarmed = right.report.evidence, wrong.report.evidence
+    calm, alarmed = right.report.eprocess, wrong.report.eprocess
     assert calm is not None and alarmed is not None
     assert calm.crossed_at is None
     assert alarmed.crossed_at is not None and alarmed.crossed_at < 1500
@@ -100,7 +100,7 @@ def test_right_samplers_hardly_ever_cross() -> None:
     """Looked at after every text: at level .1, 12 or more of 60 have probability .01."""
     tree = sv.lossless.grow(lambda prefix: PAIR.target.distribution([0, *prefix]), 4, 2)
     runs = [battery(tree.draw(300, seed), tree, alpha=0.1, tables=True) for seed in range(60)]
-    assert sum(run.evidence.crossed_at is not None for run in runs) <= 11  # type: ignore[union-attr]
+    assert sum(run.eprocess.crossed_at is not None for run in runs) <= 11  # type: ignore[union-attr]
 
 
 def test_holms_line_and_answers_are_holms(wrong: AuditReport) -> None:
@@ -119,7 +119,7 @@ def test_the_most_telling_table_is_drawn_with_the_reports_numbers(wrong: AuditRe
     assert [bar.get_width() for bar in table.patches] == pytest.approx(list(drawn.expected))
     names = [label.get_text() for label in tests.get_yticklabels()]
     assert names == p_values_of(wrong.report).names
-    assert f"after {wrong.report.evidence.crossed_at:,} texts" in evidence.get_title("left")  # type: ignore[union-attr]
+    assert f"after {wrong.report.eprocess.crossed_at:,} texts" in evidence.get_title("left")  # type: ignore[union-attr]
     assert wrong.plot(table="position 1").axes[0].get_title("left").startswith("position 1: ")
     assert "✗ DISCREPANCY" in figure.get_suptitle()
     figure.draw_without_rendering()  # a token text that were a formula would be an error here
@@ -168,7 +168,7 @@ def test_several_prompts_and_a_battery_alone(right: AuditReport) -> None:
         several.plot(prompt=2)
     assert several.to_html().count("<figure>") == 2
     without = battery(right.samples[0], lambda prefix: PAIR.target.distribution([0, *prefix]))
-    assert without.tables == () and without.evidence is None
+    assert without.tables == () and without.eprocess is None
     sv.figures.audit(without).draw_without_rendering()  # the tests alone
     assert sv.figures.p_values(without).get_xlabel() == "p-value"
 
@@ -266,7 +266,7 @@ def test_a_discrepancy_names_the_tests_that_show_it(right: AuditReport, wrong: A
 
 
 def test_an_e_process_that_is_cut_off_says_how_far_it_goes(wrong: AuditReport) -> None:
-    evidence = wrong.report.evidence
+    evidence = wrong.report.eprocess
     assert evidence is not None
     high = replace(evidence, log_e=(*evidence.log_e[:-1], 80 * np.log(10)))
     report = replace(wrong.report, evidence=high)

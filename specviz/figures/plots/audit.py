@@ -25,7 +25,7 @@ from specviz.figures.plots.p_values import (
 from specviz.figures.theme import Palette
 from specviz.lossless.report.audit_report import AuditReport
 from specviz.lossless.report.battery_report import BatteryReport
-from specviz.lossless.report.evidence_over_texts import Evidence
+from specviz.lossless.report.eprocess_path import EProcessPath
 from specviz.lossless.statistics.findings import Answer, Finding
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class AuditData:
     exit_code: int
     table: AgainstData | None
     tests: PValues
-    evidence: Evidence | None
+    eprocess: EProcessPath | None
 
 
 def _draw(data: AuditData, ax: Axes | None, look: Look) -> Figure:
@@ -67,11 +67,11 @@ def _draw(data: AuditData, ax: Axes | None, look: Look) -> Figure:
     parts = figure.subfigures(len(tops) + 1, 1, height_ratios=[*tops, tall], squeeze=False)[:, 0]
     if data.table is not None:
         draw_table(data.table, parts[0].subplots(), look)
-    columns = 1 if data.evidence is None else 2
+    columns = 1 if data.eprocess is None else 2
     below = parts[-1].subfigures(1, columns, squeeze=False)[0]
     draw_p_values(data.tests, below[0].subplots(), look)
-    if data.evidence is not None:
-        _draw_evidence(data.evidence, below[1].subplots(), look)
+    if data.eprocess is not None:
+        _draw_eprocess(data.eprocess, below[1].subplots(), look)
     for part in (*parts, *below):
         part.set_facecolor(colours.background)
     for ax in figure.axes:
@@ -79,7 +79,7 @@ def _draw(data: AuditData, ax: Axes | None, look: Look) -> Figure:
     return figure
 
 
-def _draw_evidence(data: Evidence, ax: Axes, look: Look) -> None:
+def _draw_eprocess(data: EProcessPath, ax: Axes, look: Look) -> None:
     """Draw the e-process and its line at 1/alpha."""
     from matplotlib.ticker import MaxNLocator
 
@@ -109,13 +109,13 @@ def _draw_evidence(data: Evidence, ax: Axes, look: Look) -> None:
     look.title(ax, f"e-process: {_crossing(data)}{_clipped(data)}\n{data.of}")
 
 
-def _crossing(data: Evidence) -> str:
+def _crossing(data: EProcessPath) -> str:
     if data.crossed_at is None:
         return "never crosses"
     return f"crosses after {data.crossed_at:,} {data.unit}"
 
 
-def _clipped(data: Evidence) -> str:
+def _clipped(data: EProcessPath) -> str:
     """Return how far a line goes on that is drawn only up to an edge."""
     most = max(data.log_e) / np.log(10)
     return f"; drawn up to 10⁸, reaches 10^{most:.0f}" if most > np.log10(HIGHEST_E) else ""
@@ -131,8 +131,8 @@ def _plotly(data: AuditData, look: Look) -> go.Figure:
         heights.append(1.6)
     titles.append(plotly_text(data.tests.title))
     heights.append(1.2)
-    if data.evidence is not None:
-        titles.append(plotly_text(f"e-process: {_crossing(data.evidence)}\n{data.evidence.of}"))
+    if data.eprocess is not None:
+        titles.append(plotly_text(f"e-process: {_crossing(data.eprocess)}\n{data.eprocess.of}"))
         heights.append(1.0)
     figure = make_subplots(
         rows=len(titles), cols=1, subplot_titles=titles, row_heights=heights,
@@ -150,8 +150,8 @@ def _plotly(data: AuditData, look: Look) -> go.Figure:
         )  # fmt: skip
         row += 1
     add_p_values(figure, data.tests, look, row=row, col=1)
-    if data.evidence is not None:
-        _add_evidence(figure, data.evidence, look.colours, row=row + 1, col=1)
+    if data.eprocess is not None:
+        _add_eprocess(figure, data.eprocess, look.colours, row=row + 1, col=1)
     figure.update_annotations(font={"size": 1.2 * look.points}, x=0, xanchor="left", align="left")
     return look.plotly(
         figure, title=f"<b>{plotly_text(data.title)}</b>", height=330 * len(titles) + 120,
@@ -159,19 +159,19 @@ def _plotly(data: AuditData, look: Look) -> go.Figure:
     )  # fmt: skip
 
 
-def _add_evidence(figure: go.Figure, evidence: Evidence, colours: Palette, **where: int) -> None:
-    wrong = evidence.crossed_at is not None
+def _add_eprocess(figure: go.Figure, path: EProcessPath, colours: Palette, **where: int) -> None:
+    wrong = path.crossed_at is not None
     figure.add_scatter(
-        x=evidence.n, y=np.exp(np.clip(evidence.log_e, -20, 200)), mode="lines", name="e-process",
+        x=path.n, y=np.exp(np.clip(path.log_e, -20, 200)), mode="lines", name="e-process",
         line={"color": colours.rejected if wrong else colours.accepted, "width": 3},
-        hovertemplate=f"%{{x:,}} {evidence.unit}<br>e = %{{y:.3g}}<extra></extra>", **where,
+        hovertemplate=f"%{{x:,}} {path.unit}<br>e = %{{y:.3g}}<extra></extra>", **where,
     )  # fmt: skip
     figure.add_scatter(  # add_hline would place its words at 10 to the power of 1/alpha
-        x=[0, evidence.n[-1]], y=[1 / evidence.alpha] * 2, mode="lines",
-        name=f"1/α = {1 / evidence.alpha:g}", hoverinfo="name",
+        x=[0, path.n[-1]], y=[1 / path.alpha] * 2, mode="lines",
+        name=f"1/α = {1 / path.alpha:g}", hoverinfo="name",
         line={"color": colours.text, "dash": "dash", "width": 1.5}, **where,
     )  # fmt: skip
-    figure.update_xaxes(title=evidence.unit, **where)
+    figure.update_xaxes(title=path.unit, **where)
     figure.update_yaxes(
         title="e-value", type="log", exponentformat="power", gridcolor=colours.line, **where
     )
@@ -229,7 +229,7 @@ def audit(
         exit_code=one.exit_code,
         table=None if name is None else data_of(seen[name]),
         tests=p_values_of(one),
-        evidence=one.evidence,
+        eprocess=one.eprocess,
     )
 
 
@@ -310,8 +310,8 @@ def alternative(data: AuditData) -> str:
         outside = int(data.table.outside.sum())
         said.append(f"{outside} of the cells drawn lie outside their interval")
     said.append(data.tests.title)
-    if data.evidence is not None:
-        said.append(f"The e-process {_crossing(data.evidence)}")
+    if data.eprocess is not None:
+        said.append(f"The e-process {_crossing(data.eprocess)}")
     return ". ".join(part.replace("\n", ", ") for part in said) + "."
 
 

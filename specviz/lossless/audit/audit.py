@@ -18,7 +18,7 @@ from specviz.lossless.audit.sources import (
 )
 from specviz.lossless.audit.teacher import against
 from specviz.lossless.report.audit_report import AuditReport
-from specviz.lossless.report.verdict import Settings
+from specviz.lossless.report.battery_report import Criteria
 
 MOST_TEXTS = 10**9
 
@@ -154,7 +154,10 @@ def audit(
     if end_ids is not None:
         end_ids = frozenset(checks.token_ids("end_ids", end_ids).tolist())
     asked = Asked(
-        Settings(alpha, margin, 0.2 if effect is None else effect, checks.seed(seed)),
+        Criteria(
+            alpha=alpha, margin=margin, effect=0.2 if effect is None else effect,
+            seed=checks.seed(seed)
+        ),
         given, n, effect, length, method, seed, path, per_call, progress, draft,
     )  # fmt: skip
     if prompts is not None and prompt is not None:

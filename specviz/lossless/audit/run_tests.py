@@ -20,8 +20,8 @@ from specviz.lossless.exact.enumerate import (
     total_variation,
 )
 from specviz.lossless.report.audit_report import AuditReport
-from specviz.lossless.report.battery_report import BatteryReport, Verdict
-from specviz.lossless.report.verdict import POWER, Settings
+from specviz.lossless.report.battery_report import BatteryReport, Criteria, Verdict
+from specviz.lossless.report.verdict import POWER
 from specviz.lossless.statistics.conditional_distribution import ConditionalDistribution
 from specviz.lossless.statistics.long_texts import battery_of_scores
 from specviz.lossless.statistics.one_sample import battery
@@ -79,7 +79,7 @@ class PromptDistribution:
 Group = tuple[PromptDistribution, Sequence[Recorded] | Sample]
 
 
-def texts_needed(distribution: PromptDistribution, tests: Settings, effect: float | None) -> int:
+def texts_needed(distribution: PromptDistribution, tests: Criteria, effect: float | None) -> int:
     """Return how many texts show ``effect`` on the joint table."""
     tree = distribution.tree
     nothing = walk(tree, np.zeros((0, distribution.length), dtype=np.int64))
@@ -92,7 +92,7 @@ def texts_needed(distribution: PromptDistribution, tests: Settings, effect: floa
     return max(AT_LEAST, n if effect is not None else min(n, AT_MOST))
 
 
-def long_texts_needed(length: int, prompts: int, tests: Settings, effect: float | None) -> int:
+def long_texts_needed(length: int, prompts: int, tests: Criteria, effect: float | None) -> int:
     """Return how many texts per prompt give as many tokens as the transform u needs."""
     if effect is None:
         return max(1, LONG_TEXTS // prompts)
@@ -100,7 +100,7 @@ def long_texts_needed(length: int, prompts: int, tests: Settings, effect: float 
     return max(1, -(-tokens // (length * prompts)))
 
 
-def two_sample_needed(tests: Settings, effect: float | None, default: int) -> int:
+def two_sample_needed(tests: Criteria, effect: float | None, default: int) -> int:
     """Return how many texts each side needs, for a table of 64 cells."""
     if effect is None:
         return default
@@ -117,7 +117,7 @@ def judged_against(
     """
     reports: list[BatteryReport] = []
     samples: list[Sample] = []
-    tests: Settings = asked.tests
+    tests: Criteria = asked.tests
     if method == "scores":
         reports.append(_scored(groups, tests, asked.progress))
         if sum(len(texts) for _, texts in groups) < sum(wanted):
@@ -187,7 +187,7 @@ def _seeds(records: Sequence[Recorded]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(record.seed for record in records if record.seed is not None))
 
 
-def _scored(groups: Sequence[Group], tests: Settings, progress: bool) -> BatteryReport:
+def _scored(groups: Sequence[Group], tests: Criteria, progress: bool) -> BatteryReport:
     first = groups[0][0]
     teacher = Teacher(first.held, first.draft)
     parts: list[Scores] = []
@@ -240,7 +240,7 @@ def judged_two(
     if vocab_size is None:
         vocab_size = max(2, 1 + max(max(text) for side in texts for text in side))
     samples = [Sample.of(side, vocab_size, end_ids=ends, length=length) for side in texts]
-    tests: Settings = asked.tests
+    tests: Criteria = asked.tests
     report = two_sample(
         samples[0], samples[1], alpha=tests.alpha, margin=tests.margin, effect=tests.effect,
         tables=True,

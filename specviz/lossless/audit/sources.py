@@ -19,7 +19,7 @@ from specviz.lossless.audit.recorded_texts import (
 )
 from specviz.lossless.audit.teacher import Against, against, checked_prompt
 from specviz.lossless.report.audit_report import AuditReport
-from specviz.lossless.report.verdict import Settings
+from specviz.lossless.report.battery_report import Criteria
 from specviz.lossless.statistics.sample import Sample, without_padding
 
 LENGTH = 6
@@ -44,7 +44,7 @@ CHECKED = 4
 class Asked:
     """What an audit was asked, checked."""
 
-    tests: Settings
+    tests: Criteria
     given: dict[str, Any]
     n: int | None
     effect: float | None

@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 
 from specviz.core.contract import FloatArray, IntArray
-from specviz.lossless.report.battery_report import BatteryReport
+from specviz.lossless.report.battery_report import BatteryReport, Criteria, Evidence
 from specviz.lossless.report.table_summary import two_seen
-from specviz.lossless.report.verdict import Settings, Shown, concluded
+from specviz.lossless.report.verdict import MainTable, conclude
 from specviz.lossless.statistics import independence as preflight
 from specviz.lossless.statistics.distance import distance_of_two
 from specviz.lossless.statistics.goodness_of_fit import homogeneity
@@ -65,7 +65,7 @@ def two_sample(
         Texts of the same prompt and length from the same engine with speculation off, drawn with
         other seeds.
     alpha, margin, effect
-        See :class:`~specviz.lossless.report.verdict.Settings`.
+        See :class:`~specviz.lossless.report.battery_report.Criteria`.
     words : mapping or sequence of str, optional
         Token strings, for the report.
     tables : bool
@@ -89,7 +89,7 @@ def two_sample(
     >>> two_sample(a, b).verdict.value
     'NO_DISCREPANCY_FOUND'
     """
-    settings = Settings(alpha, margin, effect)
+    criteria = Criteria(alpha=alpha, margin=margin, effect=effect)
     for name in ("vocab_size", "length", "end_ids"):
         ours, theirs = getattr(sample, name), getattr(reference, name)
         if ours != theirs:
@@ -99,31 +99,23 @@ def two_sample(
     findings = [homogeneity(p.name, p.subject, p.reference, p.describe) for p in pairs]
     n, m = len(sample), len(reference)
     witness = _witness(pairs, alpha / 2, margin)
-    shown = Shown(
+    seen = [two_seen(p.name, p.subject, p.reference, p.describe) for p in pairs] if tables else []
+    evidence = Evidence(
         against="the reference sample",
         n=n,
         tokens=int(np.count_nonzero(sample.tokens != END)),
         length=sample.length,
         vocab_size=sample.vocab_size,
+        findings=tuple(findings),
         independence=_independence(sample, reference),
-        impossible=None,
-        beyond_margin=False,
         witness=witness,
-        token_witness=None,
         distance=distance_of_two(
             joint.name, joint.subject, joint.reference, witness.low if witness else 0.0, alpha
         ),
-        deterministic=False,
-        main=joint.name,
-        main_n=n * m / (n + m),
-        main_distribution=joint.share,
-        copies=2.0,
+        tables=tuple(one for one in seen if one is not None),
     )
-    report = concluded(settings, findings, shown)
-    if not tables:
-        return report
-    seen = [two_seen(p.name, p.subject, p.reference, p.describe) for p in pairs]
-    return replace(report, tables=tuple(one for one in seen if one is not None))
+    main = MainTable(joint.name, n * m / (n + m), joint.share, texts_per_count=2.0)
+    return conclude(criteria, evidence, main)
 
 
 def _tables(a: Sample, b: Sample, words: Words | None) -> Iterator[_Pair]:

@@ -107,9 +107,7 @@ class AuditReport:
     @property
     def exit_code(self) -> int:
         """0: no discrepancy found; 1: a discrepancy; 2: it could not be told."""
-        if self.verdict in (Verdict.IMPOSSIBLE_TOKEN, Verdict.DISCREPANCY):
-            return 1
-        return 0 if self.verdict is Verdict.NO_DISCREPANCY_FOUND else 2
+        return self.verdict.exit_code
 
     @property
     def text(self) -> str:

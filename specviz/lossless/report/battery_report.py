@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from specviz.lossless.report.evidence_over_texts import Evidence
+from specviz.core import checks
+from specviz.lossless.report.eprocess_path import EProcessPath
 from specviz.lossless.report.table_summary import TableSeen
 from specviz.lossless.statistics.distance import Distance
 from specviz.lossless.statistics.findings import Finding
@@ -32,6 +33,13 @@ class Verdict(StrEnum):
 
     NOT_INDEPENDENT = "NOT_INDEPENDENT"
     """Texts repeat as independent ones do not, so no p-value means anything."""
+
+    @property
+    def exit_code(self) -> int:
+        """0: no discrepancy found; 1: a discrepancy; 2: it could not be told."""
+        if self in (Verdict.IMPOSSIBLE_TOKEN, Verdict.DISCREPANCY):
+            return 1
+        return 0 if self is Verdict.NO_DISCREPANCY_FOUND else 2
 
 
 @dataclass(frozen=True)
@@ -89,14 +97,53 @@ class Detectable:
     power: float
 
 
-@dataclass(frozen=True)
-class BatteryReport:
-    """Every test of one sample, and what follows.
+@dataclass(frozen=True, kw_only=True)
+class Criteria:
+    """What a battery is asked to show.
 
     Parameters
     ----------
-    verdict : Verdict
-        What is concluded.
+    alpha : float
+        Probability that a right sampler is called anything but right, all tests together.
+    margin : float
+        Tolerated total variation **per token**, for engines that round (bfloat16 against float32
+        is .007 on average): a text of k tokens may be off by k times as much. 0 tolerates nothing.
+    effect : float
+        Total variation that must be visible; a battery that could not see it is inconclusive.
+    seed : int
+        Seed of the randomised transform.
+
+    Raises
+    ------
+    ValueError
+        If one is out of range.
+    """
+
+    alpha: float = 0.01
+    margin: float = 0.0
+    effect: float = 0.2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("alpha", "margin", "effect"):
+            checks.number(name, getattr(self, name))
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha must lie between 0 and 1, got {self.alpha}")
+        if not 0 <= self.margin < 1:
+            raise ValueError(
+                f"margin must be a total variation per token, at least 0 and below 1, "
+                f"got {self.margin}"
+            )
+        if not 0 < self.effect <= 1:
+            raise ValueError(f"effect must be a total variation above 0, got {self.effect}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What one sample shows, before anything is concluded from it.
+
+    Parameters
+    ----------
     against : str
         What the texts were compared with.
     n : int
@@ -107,63 +154,71 @@ class BatteryReport:
         Tokens per text; None where texts have lengths of their own.
     vocab_size : int or None
         Tokens in the vocabulary, where known.
-    alpha : float
-        Probability that a right sampler is called anything but right, all tests together.
-    margin : float
-        Tolerated total variation per token.
-    effect : float
-        Total variation that the battery should be able to see; else it is inconclusive.
-    seed : int
-        Seed of the randomised transform.
     findings : tuple of Finding
-        Every test, with its p-value and the one adjusted for all.
+        Every test, with its p-value and (in a report) the one adjusted for all.
     independence : Independence
         What repeats say.
     impossible : Impossible or None
         The first token that cannot be.
+    beyond_margin : bool
+        Whether there are more such tokens than the margin allows.
     witness : Witness or None
         The event that shows most.
     token_witness : Witness or None
         The same for one token's distribution on average.
     distance : Distance or None
         Total variation of the joint table, with its noise floor and interval.
+    covered : float
+        Share of emitted tokens whose context was looked at.
+    tables : tuple of TableSeen
+        Each table's counts beside what was expected, if that was asked for (an audit does): what
+        plots show.
+    eprocess : EProcessPath or None
+        How an e-process grew while the texts arrived, likewise.
+    """
+
+    against: str
+    n: int
+    tokens: int
+    length: int | None = None
+    vocab_size: int | None = None
+    findings: tuple[Finding, ...]
+    independence: Independence
+    impossible: Impossible | None = None
+    beyond_margin: bool = False
+    witness: Witness | None = None
+    token_witness: Witness | None = None
+    distance: Distance | None = None
+    covered: float = 1.0
+    tables: tuple[TableSeen, ...] = ()
+    eprocess: EProcessPath | None = None
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class BatteryReport(Evidence, Criteria):
+    """The evidence of one sample, the criteria it was held to, and what follows.
+
+    Parameters
+    ----------
+    verdict : Verdict
+        What is concluded (:func:`specviz.lossless.report.verdict.conclude`).
     detectable : Detectable or None
         The smallest difference that would have been caught; None if nothing was testable.
     needed : int or None
         How many texts would show ``effect``, where these are too few.
-    covered : float
-        Share of emitted tokens whose context was looked at.
-    tables : tuple of TableSeen
-        What was seen of each table, if that was asked for (an audit does): what plots show.
-    evidence : Evidence or None
-        How the evidence grew while the texts arrived, likewise.
     notes : tuple of str
         What else the reader should know, such as a run that was cut short.
     wanted : int or None
         How many texts were asked for, where the run was cut short before it had them.
+
+    See Also
+    --------
+    Evidence, Criteria : the other fields.
     """
 
     verdict: Verdict
-    against: str
-    n: int
-    tokens: int
-    length: int | None
-    vocab_size: int | None
-    alpha: float
-    margin: float
-    effect: float
-    seed: int
-    findings: tuple[Finding, ...]
-    independence: Independence
-    impossible: Impossible | None = None
-    witness: Witness | None = None
-    token_witness: Witness | None = None
-    distance: Distance | None = None
     detectable: Detectable | None = None
     needed: int | None = None
-    covered: float = field(default=1.0)
-    tables: tuple[TableSeen, ...] = ()
-    evidence: Evidence | None = None
     notes: tuple[str, ...] = ()
     wanted: int | None = None
 
@@ -180,10 +235,7 @@ class BatteryReport:
     @property
     def exit_code(self) -> int:
         """0: no discrepancy found; 1: a discrepancy; 2: it could not be told."""
-        wrong = (Verdict.IMPOSSIBLE_TOKEN, Verdict.DISCREPANCY)
-        if self.verdict in wrong:
-            return 1
-        return 0 if self.verdict is Verdict.NO_DISCREPANCY_FOUND else 2
+        return self.verdict.exit_code
 
     @property
     def text(self) -> str:
@@ -194,7 +246,9 @@ class BatteryReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain JSON values, and the paragraph as ``"text"``."""
-        return {**asdict(self), "text": self.text, "exit_code": self.exit_code}
+        return {
+            "verdict": self.verdict, "exit_code": self.exit_code, "text": self.text, **asdict(self)
+        }  # fmt: skip
 
     def to_json(self, indent: int | None = None) -> str:
         """Return the report as strict JSON (no NaN, no Infinity)."""

@@ -2,63 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, sqrt
 
 from scipy import stats
 
-from specviz.core import checks
 from specviz.core.contract import FloatArray
-from specviz.lossless.report.battery_report import BatteryReport, Detectable, Impossible, Verdict
-from specviz.lossless.statistics.distance import Distance
+from specviz.lossless.report.battery_report import (
+    BatteryReport,
+    Criteria,
+    Detectable,
+    Evidence,
+    Impossible,
+    Verdict,
+)
 from specviz.lossless.statistics.findings import Answer, Finding, judged
-from specviz.lossless.statistics.independence import Independence
 from specviz.lossless.statistics.power import detectable_tv, samples_for_tv, texts_for_effect
-from specviz.lossless.statistics.witness import Witness
 
 POWER = 0.8
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a battery is asked to show.
-
-    Parameters
-    ----------
-    alpha : float
-        Probability of calling a right sampler wrong, all tests together.
-    margin : float
-        Tolerated total variation **per token**, for engines that round (bfloat16 against float32
-        is .007 on average): a text of k tokens may be off by k times as much. 0 tolerates nothing.
-    effect : float
-        Total variation that must be visible; a battery that could not see it is inconclusive.
-    seed : int
-        Seed of the randomised transform.
-
-    Raises
-    ------
-    ValueError
-        If one is out of range.
-    """
-
-    alpha: float = 0.01
-    margin: float = 0.0
-    effect: float = 0.2
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("alpha", "margin", "effect"):
-            checks.number(name, getattr(self, name))
-        if not 0 < self.alpha < 1:
-            raise ValueError(f"alpha must lie between 0 and 1, got {self.alpha}")
-        if not 0 <= self.margin < 1:
-            raise ValueError(
-                f"margin must be a total variation per token, at least 0 and below 1, "
-                f"got {self.margin}"
-            )
-        if not 0 < self.effect <= 1:
-            raise ValueError(f"effect must be a total variation above 0, got {self.effect}")
 
 
 def support(impossible: Impossible | None, n: int) -> Finding:
@@ -70,101 +31,98 @@ def support(impossible: Impossible | None, n: int) -> Finding:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What one kind of battery has to show beside its tests; names as in :class:`BatteryReport`.
+class MainTable:
+    """The table whose smallest detectable difference a report states.
 
-    ``main`` is the table whose minimum detectable effect is stated, ``main_n`` its count and
-    ``main_distribution`` its distribution before pooling (None for the transform u, whose table is
-    fixed); ``copies`` is how many texts (of each sample) one more in ``main_n`` takes.
+    Parameters
+    ----------
+    name : str
+        Which table.
+    n : float
+        What is counted in it: texts, tokens, or n₁ n₂ / (n₁ + n₂) for two samples.
+    distribution : FloatArray or None
+        Its distribution before pooling; None for the transform u, whose twenty bins are alike.
+    texts_per_count : float
+        How many texts (of each sample) one more in ``n`` takes.
+    deterministic : bool
+        Whether the target leaves no choice.
     """
 
-    against: str
-    n: int
-    tokens: int
-    length: int | None
-    vocab_size: int | None
-    independence: Independence
-    impossible: Impossible | None
-    beyond_margin: bool
-    witness: Witness | None
-    token_witness: Witness | None
-    distance: Distance | None
-    deterministic: bool
-    main: str
-    main_n: float
-    main_distribution: FloatArray | None
-    copies: float = 1.0
-    covered: float = 1.0
+    name: str
+    n: float
+    distribution: FloatArray | None = None
+    texts_per_count: float = 1.0
+    deterministic: bool = False
 
 
-def concluded(settings: Settings, findings: Sequence[Finding], shown: Shown) -> BatteryReport:
+def conclude(criteria: Criteria, evidence: Evidence, main: MainTable) -> BatteryReport:
     """Return the report: Holm's correction, the verdict, what would have been caught."""
-    tests = judged(findings, settings.alpha)
-    share = settings.alpha / max(1, len([f for f in tests if f.kind != "support"]))
-    detectable = _detectable(settings, tests, shown, share)
-    verdict = _verdict(settings, tests, shown, detectable)
+    findings = tuple(judged(evidence.findings, criteria.alpha))
+    evidence = replace(evidence, findings=findings)
+    # every test at its share of alpha, as Holm's first step is
+    share = criteria.alpha / max(1, len([f for f in findings if f.kind != "support"]))
+    detectable = _detectable(criteria, evidence, main, share)
+    verdict = _verdict(criteria, evidence, detectable)
     needed = None
     if verdict is Verdict.INCONCLUSIVE:
-        needed = _needed(settings, shown, share)
+        needed = _needed(criteria, main, share)
     return BatteryReport(
-        verdict=verdict, against=shown.against, n=shown.n, tokens=shown.tokens,
-        length=shown.length, vocab_size=shown.vocab_size, alpha=settings.alpha,
-        margin=settings.margin, effect=settings.effect, seed=settings.seed,
-        findings=tuple(tests), independence=shown.independence, impossible=shown.impossible,
-        witness=shown.witness, token_witness=shown.token_witness, distance=shown.distance,
-        detectable=detectable, needed=needed, covered=shown.covered,
-    )  # fmt: skip
+        **vars(criteria), **vars(evidence), verdict=verdict, detectable=detectable, needed=needed
+    )
 
 
-def _verdict(
-    settings: Settings, tests: Sequence[Finding], shown: Shown, detectable: Detectable | None
-) -> Verdict:
-    if shown.beyond_margin:
+def _verdict(criteria: Criteria, evidence: Evidence, detectable: Detectable | None) -> Verdict:
+    """Return what the evidence says; the worst reason comes first."""
+    if evidence.beyond_margin:
         return Verdict.IMPOSSIBLE_TOKEN
-    if shown.independence.reason:
+    if evidence.independence.reason:
         return Verdict.NOT_INDEPENDENT
-    if settings.margin > 0:
-        seen = [w for w in (shown.witness, shown.token_witness) if w is not None]
-        differs = any(witness.excess(settings.margin) > 0 for witness in seen)
+    if criteria.margin > 0:
+        seen = [w for w in (evidence.witness, evidence.token_witness) if w is not None]
+        differs = any(witness.excess(criteria.margin) > 0 for witness in seen)
     else:
-        differs = any(finding.answer is Answer.DIFFERS for finding in tests)
+        differs = any(finding.answer is Answer.DIFFERS for finding in evidence.findings)
     if differs:
         return Verdict.DISCREPANCY
-    if detectable is None or detectable.tv > settings.effect:
+    if detectable is None or detectable.tv > criteria.effect:
         return Verdict.INCONCLUSIVE
     return Verdict.NO_DISCREPANCY_FOUND
 
 
 def _detectable(
-    settings: Settings, tests: Sequence[Finding], shown: Shown, share: float
+    criteria: Criteria, evidence: Evidence, main: MainTable, share: float
 ) -> Detectable | None:
     """Return the smallest difference that the main table reveals, or the best table that can."""
-    if shown.deterministic:
-        missed = float((1 - POWER) ** (1 / shown.n))
-        return Detectable(1 - missed, "support", 0, shown.n, settings.alpha, POWER)
-    if settings.margin > 0:
-        tv = min(1.0, _sigmas(settings) * sqrt(0.25 / max(0.5, shown.main_n / 2)))
-        return Detectable(tv, "one event", 1, shown.main_n, settings.alpha / 2, POWER)
-    usable = [f for f in tests if f.kind == "chi-square" and f.dof and f.name != "neighbouring u"]
+    if main.deterministic:
+        missed = float((1 - POWER) ** (1 / evidence.n))
+        return Detectable(1 - missed, "support", 0, evidence.n, criteria.alpha, POWER)
+    if criteria.margin > 0:
+        tv = min(1.0, _sigmas(criteria) * sqrt(0.25 / max(0.5, main.n / 2)))
+        return Detectable(tv, "one event", 1, main.n, criteria.alpha / 2, POWER)
+    usable = [
+        f
+        for f in evidence.findings
+        if f.kind == "chi-square" and f.dof and f.name != "neighbouring u"
+    ]
     if not usable:
         return None
-    best = next((f for f in usable if f.name == shown.main), usable[0])
-    n = float(best.n) if best.name == "transform u" else shown.main_n
+    best = next((f for f in usable if f.name == main.name), usable[0])
+    n = float(best.n) if best.name == "transform u" else main.n
     dof = best.dof or 0
     return Detectable(detectable_tv(n, dof, share, POWER), best.name, dof, n, share, POWER)
 
 
-def _sigmas(settings: Settings) -> float:
+def _sigmas(criteria: Criteria) -> float:
     """Return how many standard deviations an event must be off to be caught beyond the margin."""
-    return float(stats.norm.isf(settings.alpha / 2) + stats.norm.ppf(POWER))
+    return float(stats.norm.isf(criteria.alpha / 2) + stats.norm.ppf(POWER))
 
 
-def _needed(settings: Settings, shown: Shown, share: float) -> int | None:
+def _needed(criteria: Criteria, main: MainTable, share: float) -> int | None:
     """Return how many texts would show the effect asked for."""
-    if settings.margin > 0:
-        return ceil(0.5 * (_sigmas(settings) / settings.effect) ** 2 * shown.copies)
-    if shown.main_distribution is None:
-        return ceil(samples_for_tv(settings.effect, 19, share, POWER) * shown.copies)
+    if criteria.margin > 0:
+        return ceil(0.5 * (_sigmas(criteria) / criteria.effect) ** 2 * main.texts_per_count)
+    if main.distribution is None:
+        return ceil(samples_for_tv(criteria.effect, 19, share, POWER) * main.texts_per_count)
     return texts_for_effect(
-        shown.main_distribution, settings.effect, share, POWER, round(shown.copies)
+        main.distribution, criteria.effect, share, POWER, round(main.texts_per_count)
     )

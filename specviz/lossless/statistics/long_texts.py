@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from specviz.lossless.report.battery_report import BatteryReport, Impossible
-from specviz.lossless.report.evidence_over_texts import evidence_of_u
+from specviz.lossless.report.battery_report import BatteryReport, Criteria, Evidence, Impossible
+from specviz.lossless.report.eprocess_path import evidence_of_u
 from specviz.lossless.report.table_summary import u_seen
-from specviz.lossless.report.verdict import Settings, Shown, concluded, support
+from specviz.lossless.report.verdict import MainTable, conclude, support
 from specviz.lossless.statistics import independence as preflight
 from specviz.lossless.statistics import transform as conditional
 from specviz.lossless.statistics.scores import Scores
@@ -33,7 +31,7 @@ def battery_of_scores(
         From :func:`~specviz.lossless.statistics.scores.score_tokens`, texts joined in the order
         drawn; every token up to and including EOS, none left out because of what came after it.
     alpha, margin, effect, seed
-        See :class:`~specviz.lossless.report.verdict.Settings`.
+        See :class:`~specviz.lossless.report.battery_report.Criteria`.
     tables : bool
         Keep what was seen of the transform u, and how the evidence grew, for plots.
 
@@ -57,7 +55,7 @@ def battery_of_scores(
     >>> battery_of_scores(score_tokens(wrong, tokens)).verdict.value
     'DISCREPANCY'
     """
-    settings = Settings(alpha, margin, effect, seed)
+    criteria = Criteria(alpha=alpha, margin=margin, effect=effect, seed=seed)
     _check(scores)
     uniforms = conditional.uniforms_of_scores(scores, seed)
     impossible = _impossible(scores)
@@ -72,33 +70,23 @@ def battery_of_scores(
             conditional.martingale("log p/q", conditional.sums_of_moments(scores.log_ratio))
         )
     live = int(uniforms.bins.sum())
-    shown = Shown(
+    seen = u_seen(uniforms) if tables else None
+    evidence = Evidence(
         against="the target's distributions",
         n=scores.texts,
         tokens=len(scores),
-        length=None,
-        vocab_size=None,
+        findings=tuple(findings),
         independence=preflight.independence_of_scores(scores),
         impossible=impossible,
-        beyond_margin=_beyond(scores, settings),
-        witness=None,
+        beyond_margin=_beyond(scores, criteria),
         token_witness=token_witness(uniforms, alpha / 2),
-        distance=None,
-        deterministic=live == 0,
-        main="transform u",
-        main_n=live,
-        main_distribution=None,
-        copies=scores.texts / max(1, live),
-    )
-    report = concluded(settings, findings, shown)
-    if not tables:
-        return report
-    seen = u_seen(uniforms)
-    return replace(
-        report,
         tables=() if seen is None else (seen,),
-        evidence=evidence_of_u(conditional.bins_of_scores(scores, seed), alpha),
+        eprocess=evidence_of_u(conditional.bins_of_scores(scores, seed), alpha) if tables else None,
     )
+    main = MainTable(
+        "transform u", live, texts_per_count=scores.texts / max(1, live), deterministic=live == 0
+    )
+    return conclude(criteria, evidence, main)
 
 
 def _check(scores: Scores) -> None:
@@ -124,11 +112,11 @@ def _impossible(scores: Scores) -> Impossible | None:
     return Impossible(len(nowhere), text, position, -1, shown)
 
 
-def _beyond(scores: Scores, settings: Settings) -> bool:
+def _beyond(scores: Scores, criteria: Criteria) -> bool:
     """Return whether more tokens are impossible than the margin allows, on average."""
     nowhere = scores.p == 0
-    if settings.margin == 0 or not nowhere.any():
+    if criteria.margin == 0 or not nowhere.any():
         return bool(nowhere.any())
-    n, alpha = len(nowhere), settings.alpha / 2
-    rate = rate_for(min(0.9, 3 * settings.margin), n, alpha)
-    return mean_at_least(int(nowhere.sum()), n, rate, alpha) > settings.margin
+    n, alpha = len(nowhere), criteria.alpha / 2
+    rate = rate_for(min(0.9, 3 * criteria.margin), n, alpha)
+    return mean_at_least(int(nowhere.sum()), n, rate, alpha) > criteria.margin

@@ -7,14 +7,13 @@ The verdict comes from emitted tokens only. Tests of accept draws fail samplers 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from specviz.lossless.report.battery_report import BatteryReport, Impossible
-from specviz.lossless.report.evidence_over_texts import evidence_of_texts
+from specviz.lossless.report.battery_report import BatteryReport, Criteria, Evidence, Impossible
+from specviz.lossless.report.eprocess_path import evidence_of_texts
 from specviz.lossless.report.table_summary import table_seen, u_seen
-from specviz.lossless.report.verdict import Settings, Shown, concluded, support
+from specviz.lossless.report.verdict import MainTable, conclude, support
 from specviz.lossless.statistics import independence as preflight
 from specviz.lossless.statistics import transform as conditional
 from specviz.lossless.statistics.conditional_distribution import (
@@ -55,7 +54,7 @@ def battery(
     draft : callable, optional
         The same for the draft: adds the test of log p/q, the direction in which faults push.
     alpha, margin, effect, seed
-        See :class:`Settings`.
+        See :class:`~specviz.lossless.report.battery_report.Criteria`.
     max_contexts : int
         Largest number of distributions asked for; rarer contexts are tested as one cell.
     words : mapping or sequence of str, optional
@@ -80,7 +79,7 @@ def battery(
     >>> battery(Sample.of(tokens, vocab_size=2), lambda prefix: [0.6, 0.4]).verdict.value
     'DISCREPANCY'
     """
-    settings = Settings(alpha, margin, effect, seed)
+    criteria = Criteria(alpha=alpha, margin=margin, effect=effect, seed=seed)
     tree = target if isinstance(target, PrefixTree) else grow(
         target, sample.vocab_size, sample.length, end_ids=sample.end_ids,
         max_contexts=max_contexts, progress=progress,
@@ -108,33 +107,27 @@ def battery(
     joint = every[-1]
     witness = table_witness(every, alpha / 2, margin, words)
     codes = preflight.text_codes(sample.tokens, sample.vocab_size)
-    shown = Shown(
+    seen = [*(table_seen(table, words) for table in every), u_seen(uniforms)] if tables else []
+    evidence = Evidence(
         against="the target's distribution",
         n=len(sample),
         tokens=int(np.count_nonzero(sample.tokens != END)),
         length=sample.length,
         vocab_size=sample.vocab_size,
+        findings=tuple(findings),
         independence=preflight.independence(codes, joint.distribution),
         impossible=impossible,
-        beyond_margin=_impossible_beyond(tree, walks, settings),
+        beyond_margin=_impossible_beyond(tree, walks, criteria),
         witness=witness,
         token_witness=token_witness(uniforms, alpha / 2),
         distance=distance(joint, witness.low if witness else 0.0, alpha),
-        deterministic=float(joint.distribution.max()) >= 1 - 1e-9,
-        main=joint.name,
-        main_n=len(sample),
-        main_distribution=joint.distribution,
         covered=_covered(walks),
-    )
-    report = concluded(settings, findings, shown)
-    if not tables:
-        return report
-    seen = [*(table_seen(table, words) for table in every), u_seen(uniforms)]
-    return replace(
-        report,
         tables=tuple(one for one in seen if one is not None),
-        evidence=evidence_of_texts(tree, sample, alpha),
+        eprocess=evidence_of_texts(tree, sample, alpha) if tables else None,
     )
+    no_choice = float(joint.distribution.max()) >= 1 - 1e-9
+    main = MainTable(joint.name, len(sample), joint.distribution, deterministic=no_choice)
+    return conclude(criteria, evidence, main)
 
 
 def _check_fit(sample: Sample, tree: PrefixTree) -> None:
@@ -167,17 +160,17 @@ def _impossible(
     return Impossible(count, text, position, ids[position], shown)
 
 
-def _impossible_beyond(tree: PrefixTree, walks: Sequence[Walk], settings: Settings) -> bool:
+def _impossible_beyond(tree: PrefixTree, walks: Sequence[Walk], criteria: Criteria) -> bool:
     """Return whether more texts have an impossible token than the margin allows."""
     bad = sum(
         int(w.counts[t][level.distribution == 0].sum())
         for t, level in enumerate(tree.levels)
         for w in walks
     )  # a text has at most one: after it, it is elsewhere
-    if settings.margin == 0 or bad == 0:
+    if criteria.margin == 0 or bad == 0:
         return bad > 0
     n = sum(len(w.cells[0]) for w in walks)
-    return share_at_least(bad, n, settings.alpha / 2) > settings.margin * tree.length
+    return share_at_least(bad, n, criteria.alpha / 2) > criteria.margin * tree.length
 
 
 def _covered(walks: Sequence[Walk]) -> float:

@@ -28,7 +28,7 @@ HIGHEST = 700.0
 
 
 @dataclass(frozen=True)
-class Evidence:
+class EProcessPath:
     """An e-process over an audit's texts.
 
     Parameters
@@ -55,7 +55,7 @@ class Evidence:
     crossed_at: int | None
 
 
-def evidence_of_texts(tree: PrefixTree, sample: Sample, alpha: float) -> Evidence | None:
+def evidence_of_texts(tree: PrefixTree, sample: Sample, alpha: float) -> EProcessPath | None:
     """Return the average of the e-processes of every position and of whole texts.
 
     The average of e-processes is one, whatever their dependence. Cells are pooled for the number of
@@ -77,7 +77,7 @@ def evidence_of_texts(tree: PrefixTree, sample: Sample, alpha: float) -> Evidenc
     return _evidence("texts", "mean over positions and whole texts", merged(paths), alpha)
 
 
-def evidence_of_u(bins: IntArray, alpha: float) -> Evidence | None:
+def evidence_of_u(bins: IntArray, alpha: float) -> EProcessPath | None:
     """Return the e-process of the transform u, token by token, against a uniform distribution."""
     if not 0 < len(bins) <= AT_MOST:
         return None
@@ -85,10 +85,10 @@ def evidence_of_u(bins: IntArray, alpha: float) -> Evidence | None:
     return _evidence("tokens", "the transform u", path, alpha)
 
 
-def _evidence(unit: str, of: str, log_e: FloatArray, alpha: float) -> Evidence:
+def _evidence(unit: str, of: str, log_e: FloatArray, alpha: float) -> EProcessPath:
     over = np.flatnonzero(log_e >= -np.log(alpha))
     looks = np.unique(np.linspace(0, len(log_e) - 1, LOOKS).round().astype(int))
-    return Evidence(
+    return EProcessPath(
         unit, of, tuple(int(i) + 1 for i in looks),
         tuple(float(x) for x in np.minimum(log_e[looks], HIGHEST)),
         alpha, int(over[0]) + 1 if len(over) else None,
