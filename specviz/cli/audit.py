@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
 
 
 def _audited(arguments: argparse.Namespace, output: Output) -> int:
-    from specviz.figures.atomic_writing import checked_target, write_whole
+    from specviz.core.atomic_writing import checked_target, write_whole
 
     for name in ("json", "html", "save"):
         if getattr(arguments, name) is not None:

@@ -11,8 +11,8 @@ from tqdm.auto import tqdm
 from specviz.api.generate import generate, stream
 from specviz.cli.output import Output
 from specviz.cli.show import checked
+from specviz.core.atomic_writing import checked_folder
 from specviz.core.trace.trace import Trace
-from specviz.figures.atomic_writing import checked_folder
 from specviz.figures.comparison import Comparison
 from specviz.figures.escaping import visible
 from specviz.figures.terminal import legend_text, round_text, summary_text

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-FORMS = (
-    "draft-model",
-    "prompt-lookup",
-    "early-exit:LAYER",
-    "medusa",
-    "eagle",
-    "parallel",
-    "tree:3,2,1",
-    "quantized:target",
-    "quantized:draft",
-    "target-only",
-)
-WITH_GAMMA = ("draft-model", "prompt-lookup", "early-exit", "eagle", "parallel", "quantized")
-WITHOUT_SETTING = ("draft-model", "prompt-lookup", "medusa", "eagle", "parallel", "target-only")
-KNOWN = ", ".join(FORMS)
+from specviz.core.names import DRAFTERS, typed
+
+SETTINGS = {"early_exit": (":LAYER",), "tree": (":3,2,1",), "quantized": (":target", ":draft")}
+WITHOUT_GAMMA = ("medusa", "tree", "target-only")
+NAMES = tuple(typed(name) for name in DRAFTERS if name not in ("combined", "kv_projection"))
+KNOWN = ", ".join(typed(name) + form for name in DRAFTERS if typed(name) in NAMES
+                  for form in SETTINGS.get(name, ("",)))  # fmt: skip
 
 
 def parsed(text: str, gamma: int | None) -> tuple[str, Any]:
@@ -40,9 +32,9 @@ def parsed(text: str, gamma: int | None) -> tuple[str, Any]:
     """
     name, colon, setting = text.partition(":")
     name = name.replace("_", "-")
-    if gamma is not None and name in {form.partition(":")[0] for form in FORMS} - {*WITH_GAMMA}:
+    if gamma is not None and name in WITHOUT_GAMMA:
         raise ValueError(f"--gamma {gamma} has no meaning for --drafter {name}: leave it out")
-    if not colon and name in WITHOUT_SETTING:
+    if not colon and name in {*NAMES} - {typed(one) for one in SETTINGS}:
         return name, None
     if name == "quantized" and setting in ("target", "draft"):
         return name, setting

@@ -6,7 +6,7 @@ import argparse
 
 from specviz.cli import drafters
 from specviz.cli.output import Output
-from specviz.figures.atomic_writing import checked_target
+from specviz.core.atomic_writing import checked_target
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from specviz.cli.output import Output
-from specviz.figures.atomic_writing import checked_folder
+from specviz.core.atomic_writing import checked_folder
 
 
 def run(arguments: argparse.Namespace, output: Output) -> int:

@@ -22,8 +22,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
+from specviz.core.atomic_writing import checked_target, write_by
 from specviz.core.checks import one_of
-from specviz.figures.atomic_writing import checked_target, write_by
 from specviz.figures.theme import DARK, LIGHT, Palette
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from specviz.core.formatting import format_number
-from specviz.core.trace.views import KINDS, VERDICTS, Closing, Node, Round
+from specviz.core.names import KINDS, VERDICTS
+from specviz.core.trace.views import Closing, Node, Round
 from specviz.figures.escaping import direction, split_gap
 
 if TYPE_CHECKING:

@@ -17,18 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from specviz.figures.atomic_writing import PAGES, checked_target, write_whole
+from specviz.core.atomic_writing import PAGES, checked_target, write_whole
+from specviz.core.names import WITHOUT_DRAFT_MODEL
 from specviz.figures.coloured_text import shares_of_time, style, summary_rows
 from specviz.figures.comparison import Comparison
 from specviz.figures.escaping import NEWLINE, visible
 from specviz.figures.evidence import evidence_html
 from specviz.figures.marks import Gap, Line, lines, marks_of
-from specviz.figures.summary import (
-    WITHOUT_DRAFT_MODEL,
-    drafter_label,
-    drafter_name,
-    judging,
-)
+from specviz.figures.summary import drafter_label, drafter_name, judging
 from specviz.figures.templating import NOTHING_ELSE, render
 
 if TYPE_CHECKING:

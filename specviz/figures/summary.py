@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from specviz.core.formatting import format_duration
+from specviz.core.names import DRAFTERS
 from specviz.core.rules import RULES
 from specviz.core.trace.measures import Value, show
 from specviz.figures.escaping import visible
@@ -45,16 +46,6 @@ def summary(trace: Trace) -> list[tuple[str, str]]:
         told = " · ".join(f"{name} {format_duration(value)}" for name, value in spent.items())
         rows.append(("time", "; ".join([told, *times_note(trace)])))
     return [*rows, ("rule", rule_label(trace)), *_ended(trace)]
-
-
-DRAFTERS = {
-    "target_only": "target alone", "draft_model": "draft model", "prompt_lookup": "prompt lookup",
-    "early_exit": "early exit", "medusa": "Medusa", "eagle": "EAGLE", "parallel": "parallel",
-    "tree": "tree", "quantized": "quantized draft", "kv_projection": "KV projection",
-}  # fmt: skip
-"""What the drafters are called wherever people read it, by their recorded names."""
-
-WITHOUT_DRAFT_MODEL = ("target_only", "prompt_lookup", "early_exit", "medusa", "eagle", "parallel")
 
 
 def drafter_name(trace: Trace) -> str:

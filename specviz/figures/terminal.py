@@ -68,6 +68,11 @@ class Style:
         return f"\x1b[{code}m{text}\x1b[0m" if self.colour else text
 
 
+def for_stdout(text: str) -> str:
+    """Return text with plain signs for those that the standard output cannot show."""
+    return text if can_show(getattr(sys.stdout, "encoding", None)) else plain_ascii(text)
+
+
 def plain(trace: Trace) -> str:
     """Return the run as text without colours: what ``print(trace)`` shows.
 

@@ -12,7 +12,7 @@ import traitlets
 from markupsafe import Markup
 
 from specviz.core import checks
-from specviz.figures.atomic_writing import PAGES, checked_target, write_whole
+from specviz.core.atomic_writing import PAGES, checked_target, write_whole
 from specviz.figures.escaping import visible
 from specviz.player.assets import LAB, LAB_PAGE
 from specviz.player.options import checked_options

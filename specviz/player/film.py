@@ -15,7 +15,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from specviz.core import checks
-from specviz.figures.atomic_writing import checked_target, write_by
+from specviz.core.atomic_writing import checked_target, write_by
 from specviz.player.frames import Frame, frame_at
 from specviz.player.options import checked_trace
 from specviz.player.picture.colours import reduced

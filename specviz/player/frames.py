@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from specviz.core.names import PHASES
 from specviz.player.projection import NONE
 from specviz.player.run import ACCEPTED, KINDS, REJECTED, Run
 
@@ -177,9 +178,6 @@ def pending(run: Run, frame: Frame) -> list[int]:
 
 
 # -- where one is: a position and its step --------------------------------------------------------
-
-
-PHASES = ("draft", "verify", "decide", "close", "rollback")
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from specviz.core import checks
+from specviz.core.names import DRAFTERS
 from specviz.core.rules import RULES, Rule
 from specviz.figures.escaping import visible
 
 NAMES = ("prompt", "gamma", "temperature", "drafter", "rule", "seed", "max_new_tokens")
+EAGLE_TREE = f"{DRAFTERS['eagle']} tree"
 MOST_GAMMA = 12
 """Where the slider of gamma ends, unless more was asked for."""
 LONGEST_PROMPT = 20_000
@@ -58,22 +60,22 @@ def choices(pair: Any, given: Any = None) -> list[Choice]:
         noise = "target" if given.traits.coupled else "draft"
         found.append(Choice(_name_of(given), False, trees=given.traits.trees, noise=noise))
     if pair.draft is not None:
-        found.append(Choice("draft model", noise="either"))
-    found.append(Choice("prompt lookup"))
+        found.append(Choice(DRAFTERS["draft_model"], noise="either"))
+    found.append(Choice(DRAFTERS["prompt_lookup"]))
     if pair.draft is not None:
-        found.append(Choice("tree", trees=True))
+        found.append(Choice(DRAFTERS["tree"], trees=True))
     if not hasattr(pair.target, "session"):  # a Hugging Face model
         if _layers(pair) > 1:
-            found.append(Choice("early exit"))
+            found.append(Choice(DRAFTERS["early_exit"]))
         if _has_heads(pair, "medusa"):
-            found.append(Choice("Medusa", takes_gamma=False, trees=True))
+            found.append(Choice(DRAFTERS["medusa"], takes_gamma=False, trees=True))
         if _has_heads(pair, "eagle"):
-            found += [Choice("EAGLE"), Choice("EAGLE tree", trees=True)]
+            found += [Choice(DRAFTERS["eagle"]), Choice(EAGLE_TREE, trees=True)]
         if _has_heads(pair, "parallel"):
-            found.append(Choice("parallel"))
+            found.append(Choice(DRAFTERS["parallel"]))
         if pair.draft is not None and not hasattr(pair.draft, "session"):
-            found.append(Choice("quantized draft"))
-    found.append(Choice("target alone", takes_gamma=False, noise="either"))
+            found.append(Choice(DRAFTERS["quantized"]))
+    found.append(Choice(DRAFTERS["target_only"], takes_gamma=False, noise="either"))
     return found
 
 
@@ -87,9 +89,9 @@ def drafting(pair: Any, name: str, gamma: int, given: Any = None) -> dict[str, A
     """
     if given is not None and name == _name_of(given):
         return {"drafter": given}
-    if name == "target alone" or gamma == 0:
+    if name == DRAFTERS["target_only"] or gamma == 0:
         return {"gamma": 0}
-    if name == "draft model":
+    if name == DRAFTERS["draft_model"]:
         return {"gamma": gamma}  # and the noise that the rule asks for
     from specviz.drafters.eagle import Eagle
     from specviz.drafters.early_exit import EarlyExit
@@ -100,14 +102,14 @@ def drafting(pair: Any, name: str, gamma: int, given: Any = None) -> dict[str, A
     from specviz.drafters.tree import Tree
 
     makers: dict[str, Callable[[], Any]] = {
-        "prompt lookup": lambda: PromptLookup(gamma),
-        "tree": lambda: Tree([2, 2, *[1] * gamma][:gamma]),
-        "early exit": lambda: EarlyExit(max(1, _layers(pair) // 4), gamma),
-        "Medusa": Medusa,
-        "EAGLE": lambda: Eagle(gamma=gamma),
-        "EAGLE tree": lambda: Eagle(tree="dynamic", gamma=gamma),
-        "parallel": lambda: Parallel(gamma),
-        "quantized draft": lambda: Quantized(gamma),
+        DRAFTERS["prompt_lookup"]: lambda: PromptLookup(gamma),
+        DRAFTERS["tree"]: lambda: Tree([2, 2, *[1] * gamma][:gamma]),
+        DRAFTERS["early_exit"]: lambda: EarlyExit(max(1, _layers(pair) // 4), gamma),
+        DRAFTERS["medusa"]: Medusa,
+        DRAFTERS["eagle"]: lambda: Eagle(gamma=gamma),
+        EAGLE_TREE: lambda: Eagle(tree="dynamic", gamma=gamma),
+        DRAFTERS["parallel"]: lambda: Parallel(gamma),
+        DRAFTERS["quantized"]: lambda: Quantized(gamma),
     }
     return {"drafter": makers[name]()}
 

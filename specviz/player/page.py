@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from specviz.core.atomic_writing import write_whole
 from specviz.core.formatting import format_duration, format_number
-from specviz.figures.atomic_writing import write_whole
 from specviz.figures.coloured_text import html as coloured_html
 from specviz.figures.comparison import Comparison
 from specviz.figures.escaping import visible

@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from specviz.core.names import DRAFTERS
 from specviz.figures.escaping import EMPTY, direction, split_gap, visible
 from specviz.figures.summary import (
-    DRAFTERS,
     drafter_label,
     judged_by_u,
     rule_label,

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specviz.core import checks
+from specviz.core.atomic_writing import checked_target, write_by
 from specviz.core.formatting import format_duration
-from specviz.figures.atomic_writing import checked_target, write_by
 from specviz.figures.summary import seconds
 from specviz.figures.theme import DARK, LIGHT
 from specviz.player.captions import spoken

@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from specviz.core import checks
-from specviz.figures.atomic_writing import PAGES, checked_target, write_whole
+from specviz.core.atomic_writing import PAGES, checked_target, write_whole
 from specviz.player.editor import (
     FAULTS,
     FOX,

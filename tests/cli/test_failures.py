@@ -114,7 +114,7 @@ def test_a_folder_that_is_read_only_is_refused_before_a_model_runs(
             raise PermissionError(13, "Permission denied", str(dir))
         return io.BytesIO()
 
-    monkeypatch.setattr("specviz.figures.atomic_writing.TemporaryFile", refused)
+    monkeypatch.setattr("specviz.core.atomic_writing.TemporaryFile", refused)
     assert main(WRITERS[command]) == 2
     said = capsys.readouterr().err
     assert "cannot be written, folder" in said

@@ -109,7 +109,7 @@ def test_a_failure_in_mid_write_leaves_the_old_file_and_nothing_else(
     before = path.read_bytes()
 
     def fails(trace: Trace, meta: bytes, file: Any) -> None:
-        file.write(b"half")
+        file.write_bytes(b"half")
         raise OSError("disk full")
 
     monkeypatch.setattr(files, "_write", fails)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
 from specviz.figures.coloured_text import ansi, plain
@@ -84,3 +87,17 @@ def test_a_long_run_is_cut_and_says_so() -> None:
 
 def test_one_round_as_it_happens() -> None:
     assert round_text(story().rounds[1], Style()) == "    1   ✓lived ✗an –old ↻a"
+
+
+def test_every_table_of_a_trace_prints_where_only_ascii_can_be_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    trace = trace_of([([], ("a", "plain"))])  # no proposals: numbers that are missing
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    for shown in (trace, trace.measures(), trace.check()):
+        print(shown)
+    out.flush()
+    said = out.buffer.getvalue().decode("ascii")
+    assert "x follows" in said
+    assert "alpha" in said

@@ -28,6 +28,8 @@ HEAVY = frozenset({"accelerate", "safetensors", "tokenizers", "torch", "torchao"
 # What shows itself through figures: in its _repr_* methods, and in these.
 SHOWS_ITSELF = {
     "core/trace/trace.py": ("__repr__", "__str__"),
+    "core/trace/measures.py": ("__str__",),
+    "core/trace/replay.py": ("__str__",),
     "lossless/report/audit_report.py": ("plot", "to_html"),
     "lossless/report/battery_report.py": (),
 }

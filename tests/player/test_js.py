@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from specviz.core.trace.views import VERDICTS
+from specviz.core.names import VERDICTS
 from specviz.figures.escaping import split_gap
 from specviz.player.assets import ENTRY, LAB, LAB_PAGE, PAGE_ENTRY, script
 from specviz.player.projection import pack, project

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import specviz as sv
-from specviz.figures.atomic_writing import write_by
+from specviz.core.atomic_writing import write_by
 from tests.player.runs import branching, decoded
 
 PAIR = sv.tabular.TabularPair(

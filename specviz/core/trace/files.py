@@ -16,21 +16,21 @@ checked (:mod:`specviz.core.trace.validity`) before anybody reads it.
 from __future__ import annotations
 
 import json
-import os
 import re
-import secrets
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from math import isfinite, prod
 from os import PathLike
+from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specviz.core import checks
+from specviz.core.atomic_writing import write_by
 from specviz.core.trace.columns import FULL_NODES, FULL_ROUNDS
 from specviz.core.trace.trace import Trace
 from specviz.core.trace.validity import problem
@@ -92,17 +92,7 @@ def save(trace: Trace, path: str | PathLike[str]) -> None:
     wrong = _too_large(trace, len(text)) or problem(trace)
     if wrong:
         raise ValueError(f"this trace could not be read back, so it is not written: {wrong}")
-    # beside its final place, so that moving it there is one step of the file system
-    half = where.with_name(f".{where.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with half.open("xb") as file:
-            _write(trace, text, file)
-            file.flush()
-            os.fsync(file.fileno())
-        half.replace(where)
-    except BaseException:
-        half.unlink(missing_ok=True)
-        raise
+    write_by(where, lambda half: _write(trace, text, half))
 
 
 def _meta_text(trace: Trace) -> bytes:
@@ -144,8 +134,8 @@ def _columns(trace: Trace) -> Iterator[tuple[str, NDArray[Any]]]:
             yield f"{folder}/{name}.npy", table[name]
 
 
-def _write(trace: Trace, meta: bytes, file: IO[bytes]) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+def _write(trace: Trace, meta: bytes, half: Path) -> None:
+    with zipfile.ZipFile(half, "x", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         # ZipInfo's fixed date: the same trace gives the same bytes
         archive.writestr(_entry("meta.json"), meta)
         for name, column in _columns(trace):

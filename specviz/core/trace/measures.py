@@ -9,7 +9,6 @@ emitted tokens count for **tokens per pass**.
 
 from __future__ import annotations
 
-import html
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -124,15 +123,16 @@ class Measures(Mapping[str, Measure]):
             )
         return "\n".join(lines)
 
+    def __str__(self) -> str:
+        from specviz.figures.terminal import for_stdout
+
+        return for_stdout(repr(self))
+
     def _repr_html_(self) -> str:
-        cell = '<td style="text-align:left">'
-        rows = "".join(
-            f"<tr>{cell}{html.escape(m.name)}</td>{cell}{html.escape(show(m.value))}</td>"
-            f"{cell}{html.escape(m.convention)}</td></tr>"
-            for m in self.values()
-        )
-        head = "".join(f"<th>{name}</th>" for name in ("measure", "value", "convention"))
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        from specviz.figures.templating import part
+
+        rows = [(m.name, show(m.value), m.convention) for m in self.values()]
+        return str(part("run.html").table(("measure", "value", "convention"), rows))
 
 
 def show(value: Value) -> str:

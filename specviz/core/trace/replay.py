@@ -110,6 +110,11 @@ class Replay:
             lines.append(f"  … and {len(self.contradictions) - 10} more")
         return "\n".join(lines)
 
+    def __str__(self) -> str:
+        from specviz.figures.terminal import for_stdout
+
+        return for_stdout(repr(self))
+
     def note(self, round_index: int, subject: str, answer: Answer, detail: str = "") -> None:
         """Add an answer: True follows, False does not, None is consistent as far as recorded."""
         word = CONSISTENT if answer is None else FOLLOWS if answer else CONTRADICTS

@@ -10,13 +10,12 @@ import numpy as np
 
 from specviz.core import checks
 from specviz.core.contract import FloatArray, IntArray
+from specviz.core.names import KINDS, VERDICTS
 from specviz.core.trace.columns import NODES, ROUNDS
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
 
-VERDICTS = ("never examined", "accepted", "rejected")
-KINDS = ("plain", "correction", "bonus")
 CHOICES = ("deterministic", "inverse CDF", "race")
 
 

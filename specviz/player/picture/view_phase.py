@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from specviz.core.formatting import format_number
+from specviz.core.names import PHASES
 from specviz.player.captions import asks, evidence, takes_the_place, trimmed
-from specviz.player.frames import PHASES, Frame, in_blocks, passes
+from specviz.player.frames import Frame, in_blocks, passes
 from specviz.player.picture.marks import GLYPHS, LOOKS, Look
 from specviz.player.picture.scene import Scene, measure
 from specviz.player.run import Run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -63,6 +64,8 @@ def _try_folder(folder: Path, name: str) -> None:
 def write_by(where: Path, write: Callable[[Path], Any]) -> None:
     """Let a file be written beside its place and then put there, whole or not at all.
 
+    Beside its place, so that moving it there is one step of the file system.
+
     Raises
     ------
     OSError
@@ -71,6 +74,8 @@ def write_by(where: Path, write: Callable[[Path], Any]) -> None:
     half = where.with_name(f".{where.stem}.{secrets.token_hex(4)}.tmp{where.suffix.lower()}")
     try:
         write(half)
+        with half.open("rb+") as file:  # on the disk before it has its name
+            os.fsync(file.fileno())
         half.replace(where)
     except BaseException as error:
         half.unlink(missing_ok=True)
