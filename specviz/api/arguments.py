@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from specviz.core.contract import Drafter, Sampling
+from specviz.core.contract import Drafter, Sampling, unmodelled
 from specviz.core.rules import Rule, check_fits, get_rule
 from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, checked_gamma
 from specviz.drafters.target_only import TargetOnly
@@ -86,32 +86,27 @@ def special_stops(pair: Any, strings: tuple[str, ...]) -> tuple[frozenset[int], 
     return frozenset(ids), tuple(left)
 
 
-UNAPPLIED = (
-    "suppress_tokens",
-    "begin_suppress_tokens",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "bad_words_ids",
-    "no_repeat_ngram_size",
-    "sequence_bias",
-    "min_new_tokens",
-)
-
-
 class GenerationConfigWarning(UserWarning):
     """A checkpoint asks for something that shapes its text and is not applied here."""
 
 
-def warn_of_generation_config(pair: Any) -> None:
-    """Say once for each model what its generation_config asks for and this package does not do."""
+def warn_of_generation_config(pair: Any, sampling: Sampling) -> None:
+    """Say once for each model what its generation_config asks for and this run does not do."""
     config = getattr(pair.target.model, "generation_config", None)
-    asked = [name for name in UNAPPLIED if getattr(config, name, None)]
-    key = f"generation_config of {pair.target.name}"
+    if config is None:
+        return
+    asked = list(unmodelled(vars(config)))
+    if config.repetition_penalty not in (None, 1, sampling.repetition_penalty):
+        asked.append("repetition_penalty")
+    key = f"generation_config of {pair.target.name}: {asked}"
     if asked and key not in _WARNED:
         _WARNED.add(key)
+        own = ""
+        if "repetition_penalty" in asked:
+            own = f"; for its penalty pass repetition_penalty={config.repetition_penalty}"
         warnings.warn(
             f"the generation_config of {pair.target.name!r} sets {', '.join(asked)}, which is not "
-            f"applied: p is the model's own distribution, for target and draft alike",
+            f"applied: p is the model's own distribution, for target and draft alike{own}",
             GenerationConfigWarning,
             stacklevel=4,
         )

@@ -154,7 +154,7 @@ def stream(
     kept = checked_count("k", k, at_least=1)
     strings = checked_stop(stop)
     stop_ids, strings = special_stops(pair, strings)
-    warn_of_generation_config(pair)
+    warn_of_generation_config(pair, sampling)
     chat = {
         "continue_final_message": continue_final_message,
         "chat_template_kwargs": chat_template_kwargs,

@@ -18,7 +18,7 @@ nodes may be pruned or re-ranked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -88,6 +88,44 @@ class Sampling:
     def greedy(self) -> bool:
         """Whether every distribution is one-hot."""
         return self.temperature == 0
+
+
+UNMODELLED = (
+    *("logit_bias", "sequence_bias", "logits_processors", "presence_penalty", "frequency_penalty"),
+    *("min_tokens", "min_new_tokens", "min_length", "bad_words", "bad_words_ids"),
+    *("suppress_tokens", "begin_suppress_tokens", "forced_bos_token_id", "forced_eos_token_id"),
+    *("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "encoder_repetition_penalty"),
+    *("exponential_decay_length_penalty", "watermarking_config"),
+    *("typical_p", "epsilon_cutoff", "eta_cutoff", "top_a", "tfs_z", "guidance_scale", "top_h"),
+    *("mirostat", "dry_multiplier", "xtc_probability", "dynatemp_range", "smoothing_factor"),
+    *("num_beams", "best_of", "use_beam_search", "penalty_alpha", "allowed_token_ids"),
+    *("guided_json", "guided_regex", "guided_choice", "guided_grammar", "grammar"),
+    *("structured_outputs", "response_format", "json_schema", "regex"),
+)
+"""Settings of other engines that shape the distribution and that :class:`Sampling` lacks."""
+
+_NEUTRAL_AT_ONE = (
+    *("typical_p", "tfs_z", "guidance_scale", "num_beams", "best_of", "top_h"),
+    "encoder_repetition_penalty",
+)
+
+
+def unmodelled(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of an engine's settings that shape the distribution and are not modelled here.
+
+    Examples
+    --------
+    >>> unmodelled({"temperature": 0.5, "logit_bias": {5: -3.0}, "num_beams": 1})
+    {'logit_bias': {5: -3.0}}
+    """
+
+    def neutral(name: str, value: Any) -> bool:
+        if name.endswith("_token_id"):
+            return value is None  # 0 is a token
+        return not value or (name in _NEUTRAL_AT_ONE and value == 1)
+
+    asked = {name: settings.get(name) for name in UNMODELLED}
+    return {name: value for name, value in asked.items() if not neutral(name, value)}
 
 
 @dataclass

@@ -113,13 +113,23 @@ def locate(
     return Source(role, place, False, revision, trust_remote_code)
 
 
+HEAD_CLASSES = {"eagle": "Eagle", "medusa": "Medusa", "parallel": "Parallel"}
+"""Drafting heads that this package writes: the kind in their config.json → their drafter."""
+
+HEAD_WEIGHTS = {
+    "EAGLE": frozenset({"fc", "midlayer", "d2t", "t2d"}),
+    "Medusa": frozenset({"medusa_head", "medusa_heads"}),
+}
+"""Drafting heads of others: first parts of the names of weights that no language model has."""
+
+
 def refuse_heads(source: Source) -> None:
     """Refuse a folder that holds a drafting head, by its name.
 
     Raises
     ------
     ValueError
-        If its config.json is that of an EAGLE head, with what would work.
+        If its config.json is that of an EAGLE or a Medusa head, with what would work.
     """
     folder = Path(source.place) if source.local else _cache_folder(source)
     file = None if folder is None else folder / "config.json"
@@ -131,15 +141,27 @@ def refuse_heads(source: Source) -> None:
         return  # transformers says what is wrong with it
     if not isinstance(config, dict):
         return
+    own = HEAD_CLASSES.get(str(config.get("kind")))
+    if own and "fingerprint" in config:
+        raise ValueError(
+            f"{source.label} holds heads of specviz, which draft from the target's features and "
+            f"are no model of their own: pass drafter={own}({source.place!r}) instead of draft="
+        )
     names = [str(name) for name in config.get("architectures") or ()]
     eagle = [name for name in names if "eagle" in name.lower()]
     if eagle or "draft_vocab_size" in config or "eagle_config" in config:
-        raise ValueError(
-            f"{source.label} is an EAGLE head ({(eagle or names or ['unnamed'])[0]}): it drafts "
-            f"from the target's features and is no model of its own. Use a smaller model of the "
-            f"same family as draft=, or make a head for this target with `specviz train heads` and "
-            f"pass drafter=Eagle(FOLDER)"
-        )
+        raise _is_head(source, "EAGLE", (eagle or names or ["unnamed"])[0])
+    if "medusa_num_heads" in config:
+        raise _is_head(source, "Medusa", (names or ["unnamed"])[0])
+
+
+def _is_head(source: Source, kind: str, name: str) -> ValueError:
+    article = "an" if kind == "EAGLE" else "a"
+    return ValueError(
+        f"{source.label} is {article} {kind} head ({name}): it drafts from the target's features "
+        f"and is no model of its own. Use a smaller model of the same family as draft=, or make a "
+        f"head for this target with `specviz train heads` and pass drafter={kind.title()}(FOLDER)"
+    )
 
 
 def load_model(source: Source, **options: Any) -> Any:
@@ -167,12 +189,18 @@ def load_model(source: Source, **options: Any) -> Any:
         )
 
     model, report = _fetch(source, attempt)
-    if half_of_an_encoder_decoder(model):
+    # What the checkpoint has and the model does not take says what the checkpoint is, also where
+    # its config.json is silent.
+    unused = {key.removeprefix("model.").partition(".")[0] for key in report["unexpected_keys"]}
+    missing = sorted(report["missing_keys"])
+    for kind, weights in HEAD_WEIGHTS.items():
+        if missing and unused & weights:
+            raise _is_head(source, kind, f"by its weights {sorted(unused & weights)[0]}")
+    if "encoder" in unused or half_of_an_encoder_decoder(model):
         raise ValueError(
             f"{source.label} is an encoder-decoder, not a causal language model: it continues a "
             f"text only together with what its encoder read"
         )
-    missing = sorted(report["missing_keys"])
     if missing:
         raise ValueError(
             f"{source.label} lacks {len(missing)} of its weights (the first is {missing[0]}), "

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,17 +141,14 @@ def test_what_a_generation_config_asks_for_and_is_not_applied_is_said_once(
     sv.generate(pair, [1], max_new_tokens=2, progress=False)  # an error if it warned again
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"model_type": "llama", "architectures": ["LlamaForCausalLMEagle3"]},
-        {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "draft_vocab_size": 32000},
-    ],
-)
-def test_an_eagle_head_as_a_draft_is_refused_by_its_name(
-    config: dict[str, Any], tmp_path: Path
+def test_a_checkpoints_own_penalty_is_named_unless_it_is_applied(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (tmp_path / "config.json").write_text(json.dumps(config), "utf-8")
-    small_llama(8, layers=1).save_pretrained(tmp_path / "target")
-    with pytest.raises(ValueError, match=r"is an EAGLE head .* `specviz train heads`"):
-        sv.load(tmp_path / "target", draft=tmp_path)
+    monkeypatch.setattr(arguments, "_WARNED", set())
+    model = small_llama(8, layers=1)
+    model.generation_config.repetition_penalty = 1.5
+    model.generation_config.num_beams = 1
+    pair, options = sv.Pair(model, model), {"max_new_tokens": 2, "progress": False}
+    sv.generate(pair, [1], repetition_penalty=1.5, **options)  # an error if it warned
+    with pytest.warns(GenerationConfigWarning, match=r"its penalty pass repetition_penalty=1\.5"):
+        sv.generate(pair, [1], **options)

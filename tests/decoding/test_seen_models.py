@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import torch
 import transformers as tf
 
 import specviz as sv
+from specviz.decoding.hf import selftest
+from specviz.decoding.hf.cache import UnsupportedModelError
 from specviz.decoding.hf.target import HFTarget
 from specviz.models.model import as_model, steady_positions
 
@@ -168,6 +171,54 @@ def test_a_window_counts_where_the_layers_use_it(use: bool) -> None:
         assert same == run(pair, gamma=0), drafter
 
 
+class Windowed(tf.LlamaForCausalLM):  # type: ignore[misc]
+    """Layers that look back a few tokens only, which no config says."""
+
+    def __init__(self, config: Any) -> None:
+        config._attn_implementation = "eager"  # then each layer is given a mask
+        super().__init__(config)
+        for layer in self.model.layers:
+            layer.self_attn.window_size = 9  # longer than the trial
+            layer.self_attn.forward = self._narrowed(layer.self_attn, layer.self_attn.forward)
+
+    @staticmethod
+    def _narrowed(attention: Any, forward: Any) -> Any:
+        def narrowed(*args: Any, attention_mask: torch.Tensor, **kwargs: Any) -> Any:
+            n, total = attention_mask.shape[-2:]
+            far = torch.ones(n, total).tril(total - n - attention.window_size).bool()
+            least = torch.finfo(attention_mask.dtype).min
+            return forward(*args, attention_mask=attention_mask.masked_fill(far, least), **kwargs)
+
+        return narrowed
+
+
+@pytest.mark.parametrize(("stated", "why"), [(None, "look back 9 tokens"), (9, "in a trial")])
+def test_a_window_that_only_the_layers_know_is_found(stated: int | None, why: str) -> None:
+    models = [tiny(seed, Windowed) for seed in (0, 1)]
+    for model in models:
+        model.config.sliding_window = stated
+    pair = sv.Pair(*models)
+    assert HFTarget(pair.target).kind.can_crop
+    assert run(pair, gamma=4, verify="match") == run(pair, gamma=0), "chains are right"
+    for drafter in (sv.Tree((2, 2)), sv.EarlyExit(1)):
+        with pytest.raises(UnsupportedModelError, match=why):
+            run(pair, drafter=drafter)
+    assert models[0].model.layers[0].self_attn.window_size == 9, "put back after the trial"
+
+
+def test_twin_a_window_that_is_not_found_makes_another_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(selftest, "_hidden_window", lambda target, claimed: "")
+    pair = sv.Pair(tiny(0, Windowed), tiny(1, Windowed))
+    different = [
+        run(pair, drafter=sv.Tree((2, 2)), verify="match", seed=seed)
+        != run(pair, gamma=0, seed=seed)
+        for seed in range(3)
+    ]
+    assert any(different)
+
+
 # Checkpoints and wrappers ------------------------------------------------------------------------
 
 
@@ -188,6 +239,24 @@ def test_half_of_an_encoder_decoder_is_no_target(tmp_path: Path) -> None:
             sv.load(tmp_path / name)
         with pytest.raises(TypeError, match="encoder-decoder"):
             sv.Pair(target=model)
+        # A config.json that does not say which model it was: the encoder's weights do.
+        for architectures in (None, [f"{name.capitalize()}ForCausalLM"]):
+            config = json.loads((tmp_path / name / "config.json").read_text("utf-8"))
+            config["architectures"] = architectures
+            (tmp_path / name / "config.json").write_text(json.dumps(config), "utf-8")
+            with pytest.raises(ValueError, match=f"{name}' is an encoder-decoder, not a causal"):
+                sv.load(tmp_path / name)
+
+
+def test_a_decoder_without_an_encoder_is_a_target(tmp_path: Path) -> None:
+    decoder = tf.BartForCausalLM(
+        tf.BartConfig(
+            vocab_size=24, d_model=16, decoder_layers=1, decoder_attention_heads=2,
+            decoder_ffn_dim=16, max_position_embeddings=16, is_encoder_decoder=False,
+        )
+    )  # fmt: skip
+    decoder.save_pretrained(tmp_path)
+    assert sv.load(tmp_path).target.kind == "bart"
 
 
 def test_a_compiled_model_is_the_model_inside() -> None:

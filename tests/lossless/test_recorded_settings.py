@@ -11,8 +11,9 @@ import pytest
 
 import specviz as sv
 from specviz.cli import main
+from specviz.core.contract import UNMODELLED
 from specviz.lossless import Verdict
-from specviz.lossless.audit.recorded_texts import UNMODELLED, sampling_of
+from specviz.lossless.audit.recorded_texts import sampling_of
 
 COIN = sv.tabular.TabularModel([0.5, 0.3, 0.2], eos_ids=[2])
 
@@ -29,8 +30,14 @@ def records(settings: dict[str, Any], n: int = 400) -> list[str]:
 def test_a_setting_that_is_not_modelled_is_named(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name}=.* is not modelled"):
         sampling_of({"temperature": 1.0, name: {"5": -3.0}})
-    for neutral in (None, 0, False, [], {}):
+    for neutral in (None,) if name.endswith("_token_id") else (None, 0, False, [], {}):
         sampling_of({name: neutral})
+
+
+def test_token_0_is_a_token_and_a_neutral_factor_is_no_setting() -> None:
+    with pytest.raises(ValueError, match="forced_bos_token_id=0"):
+        sampling_of({"forced_bos_token_id": 0})
+    sampling_of({"encoder_repetition_penalty": 1.0, "top_h": 1.0, "num_beams": 1})
 
 
 def test_ignored_end_ids_are_no_end_ids(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from specviz.models import checkpoint
-from specviz.models.load import ModelNotFoundError, load
+from specviz.models.load import ModelNotFoundError, bundled, load
 from specviz.models.vocabulary import VocabularyError
 from tests.models.tiny import byte_level
 
@@ -193,3 +193,42 @@ def test_a_draft_folder_with_another_tokenizer_is_refused(family: Path, copy: Pa
         load(family / "target", draft=copy)
     assert "'<|end|>' in the target" in str(caught.value)
     assert "'<pad>' in the draft" in str(caught.value)
+
+
+# --- drafting heads, which are no models
+
+
+@pytest.mark.parametrize(
+    ("config", "name"),
+    [
+        ({"architectures": ["LlamaForCausalLMEagle3"]}, "is an EAGLE head"),
+        ({"architectures": ["LlamaForCausalLM"], "draft_vocab_size": 32000}, "is an EAGLE head"),
+        ({"medusa_num_heads": 5}, "is a Medusa head"),
+    ],
+)
+def test_a_head_as_a_draft_is_refused_by_its_name(
+    config: dict[str, Any], name: str, family: Path, tmp_path: Path, message_of: Any
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", **config}), "utf-8")
+    message = message_of(lambda: load(family / "target", draft=tmp_path))
+    assert name in message and "`specviz train heads`" in message
+
+
+@pytest.mark.parametrize(("weight", "kind"), [("fc", "Eagle"), ("medusa_head.0", "Medusa")])
+def test_a_head_whose_config_is_silent_is_known_by_its_weights(
+    weight: str, kind: str, family: Path, copy: Path, message_of: Any
+) -> None:
+    kept = {k: v for k, v in load_file(copy / "model.safetensors").items() if "layers.0" in k}
+    kept[f"{weight}.weight"] = torch.zeros(2, 2)
+    save_file(kept, copy / "model.safetensors", metadata={"format": "pt"})
+    message = message_of(lambda: load(family / "target", draft=copy))
+    assert f"by its weights {weight.partition('.')[0]}" in message
+    assert f"drafter={kind}(FOLDER)" in message
+
+
+@pytest.mark.parametrize("kind", ["eagle", "medusa"])
+def test_heads_of_ours_as_a_draft_name_their_drafter(
+    kind: str, family: Path, message_of: Any
+) -> None:
+    message = message_of(lambda: load(family / "target", draft=bundled() / kind))
+    assert f"pass drafter={kind.capitalize()}(" in message

@@ -8,6 +8,7 @@ and rolled back, and the logits are compared with passes that use neither cache 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,6 +34,9 @@ STRICT = 0.01
 
 NARROW = 3
 """Tokens of a sliding window while it is tried: fewer than the trial's positions."""
+
+_WINDOW = re.compile(r"(^|_)window(_size|_len|_length)?$")
+"""Names under which configs and layers keep the width of a sliding window."""
 
 TEXT, A, B, A_CHILD, B_CHILD = (0, 1, 2), 3, 4, 5, 6
 """The trial's tokens; 7 places in the model's context are enough."""
@@ -107,6 +111,9 @@ def _after_trials(target: HFTarget, kind: CacheKind) -> CacheKind:
             raise UnsupportedModelError(refusal(kind)) from failure
     if kind.windows.get(SLIDING) and not _window_used(target):
         kind = replace(kind, name="full", windows={FULL: None})
+    hidden = _hidden_window(target, claimed=kind.windows.get(SLIDING))
+    if kind.trees and hidden:
+        kind = replace(kind, trees=False, why=hidden)
     if kind.trees:
         target.kind = kind
         why, _ = _trial(target, _tree_differences, _strictness(target))
@@ -131,16 +138,44 @@ def past_the_window(target: HFTarget) -> Iterator[None]:
     narrow, kind = min(NARROW, wide - 1), target.kind
     config = target.model.config.get_text_config(decoder=True)
     holders = [config, target.model.config, *target.model.modules()]
-    held = [one for one in holders if getattr(one, "sliding_window", None) == wide]
+    held = [(one, name) for one in holders for name, width in _windows_in(one) if width == wide]
     try:
-        for one in held:
-            one.sliding_window = narrow
+        for one, name in held:
+            setattr(one, name, narrow)
         target.kind = replace(kind, windows={**kind.windows, SLIDING: narrow})
         yield
     finally:
         target.kind = kind
-        for one in held:
-            one.sliding_window = wide
+        for one, name in held:
+            setattr(one, name, wide)
+
+
+def _windows_in(holder: Any) -> list[tuple[str, int]]:
+    """Return the attributes of a config or module that are windows by their name: (name, width)."""
+    return [
+        (name, value)
+        for name, value in vars(holder).items()
+        if _WINDOW.search(name) and type(value) is int and value > 0
+    ]
+
+
+def _hidden_window(target: HFTarget, claimed: int | None) -> str:
+    """Return why trees are refused: a layer has a window that the masks here would not show.
+
+    Why not find it by running past it? That takes a pass as long as the window, which may be
+    thousands of tokens. A window that reaches over the whole context hides nothing.
+    """
+    find = getattr(target.model, "get_decoder", None)
+    decoder = find() if find is not None else target.model
+    whole = target.context_length or np.inf
+    for module in (decoder or target.model).modules():
+        for name, width in _windows_in(module):
+            if width != claimed and width < whole:
+                where = f"{type(module).__name__}.{name}"
+                return (
+                    f"its layers look back {width} tokens ({where}), which no tree mask here says"
+                )
+    return ""
 
 
 def _window_used(target: HFTarget) -> bool:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from specviz.core.contract import Sampling
+from specviz.core.contract import Sampling, unmodelled
 
 SETTINGS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 LARGEST_ID = 2**31
@@ -63,23 +63,6 @@ def plain_value(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is no plain JSON value")
 
 
-UNMODELLED = (
-    *("logit_bias", "sequence_bias", "logits_processors", "presence_penalty", "frequency_penalty"),
-    *("min_tokens", "min_new_tokens", "min_length", "bad_words", "bad_words_ids"),
-    *("suppress_tokens", "begin_suppress_tokens", "forced_bos_token_id", "forced_eos_token_id"),
-    *("no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "encoder_repetition_penalty"),
-    *("typical_p", "epsilon_cutoff", "eta_cutoff", "top_a", "tfs_z", "guidance_scale", "top_h"),
-    *("mirostat", "dry_multiplier", "xtc_probability", "dynatemp_range", "smoothing_factor"),
-    *("num_beams", "best_of", "use_beam_search", "penalty_alpha", "allowed_token_ids"),
-    *("guided_json", "guided_regex", "guided_choice", "guided_grammar", "grammar"),
-    *("structured_outputs", "response_format", "json_schema", "regex"),
-)
-"""Settings of other engines that shape the distribution and are not modelled here."""
-
-NEUTRAL_ONE = ("typical_p", "tfs_z", "guidance_scale", "num_beams", "best_of", "top_h")
-"""Those of them that change nothing at 1; the others at 0, false or empty."""
-
-
 def refuse_unmodelled(settings: Mapping[str, Any]) -> None:
     """Refuse a setting that shapes the distribution and is not modelled.
 
@@ -88,10 +71,7 @@ def refuse_unmodelled(settings: Mapping[str, Any]) -> None:
     ValueError
         Naming it: held against a target without it, a right sampler would be convicted.
     """
-    for name in UNMODELLED:
-        value = settings.get(name)
-        if not value or (name in NEUTRAL_ONE and value == 1):
-            continue
+    for name, value in unmodelled(settings).items():
         raise ValueError(
             f"settings has {name}={value!r:.60}, which shapes the distribution and is not "
             f"modelled: audit texts drawn without it"
