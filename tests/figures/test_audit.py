@@ -269,9 +269,9 @@ def test_an_e_process_that_is_cut_off_says_how_far_it_goes(wrong: AuditReport) -
     evidence = wrong.report.eprocess
     assert evidence is not None
     high = replace(evidence, log_e=(*evidence.log_e[:-1], 80 * np.log(10)))
-    report = replace(wrong.report, evidence=high)
+    report = replace(wrong.report, eprocess=high)
     title = sv.figures.audit(report).axes[-1].get_title("left")
     assert "drawn up to 10⁸, reaches 10^80" in title
     calm = replace(evidence, log_e=tuple(min(x, 1.0) for x in evidence.log_e))
-    title = sv.figures.audit(replace(wrong.report, evidence=calm)).axes[-1].get_title("left")
+    title = sv.figures.audit(replace(wrong.report, eprocess=calm)).axes[-1].get_title("left")
     assert "reaches" not in title
