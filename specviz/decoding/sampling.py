@@ -84,6 +84,16 @@ def logits_to_distributions(
     return weights
 
 
+def penalised(
+    logits: NDArray[Any], penalty: float, histories: Sequence[IntArray] | None
+) -> FloatArray:
+    """Return the logits ``(n, vocab)`` as float64, after the repetition penalty only."""
+    scores = np.array(logits, dtype=np.float64)
+    if penalty != 1.0:
+        _penalise(scores, penalty, histories)
+    return scores
+
+
 def _refuse_bad(scores: FloatArray, whose: str) -> None:
     largest = scores.max(axis=1)  # NaN if any is NaN
     bad = np.flatnonzero(~np.isfinite(largest))

@@ -130,7 +130,7 @@ def test_what_nobody_expected_is_never_a_discrepancy(
     def broken(*_: Any, **__: Any) -> Any:
         raise error
 
-    monkeypatch.setattr("specviz.lossless.audit.run_tests.battery", broken)
+    monkeypatch.setattr("specviz.lossless.audit.run.battery", broken)
     assert main(["audit", "--samples", "right.jsonl", "--target", "big", *how]) == 2
     said = capsys.readouterr().err
     assert type(error).__name__ in said

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-NEAR = {"float64": 1e-9, "float32": 1e-3, "float16": 0.05, "bfloat16": 0.25}
-"""A gap between two logits that batching may turn around, by the dtype computed in."""
+from specviz.lossless.audit.ties import near_gap
 
 
 @dataclass(frozen=True)
@@ -75,10 +74,10 @@ def first_difference(
     from specviz.core import checks
     from specviz.core.contract import Draft
     from specviz.decoding.hf.target import open_session
-    from specviz.lossless.audit.teacher import against
+    from specviz.lossless.audit.target import claimed_target
 
-    held = against(target)
-    size = held.vocab_size
+    claimed = claimed_target(target)
+    size = claimed.vocab_size
     first, second = (
         checks.token_ids(name, getattr(x, "tokens", x), size) for name, x in (("a", a), ("b", b))
     )
@@ -92,7 +91,7 @@ def first_difference(
     if len(parted) == 0 and len(first) == len(second):
         return None
     at = int(parted[0]) if len(parted) else shared
-    model = held.model
+    model = claimed.model
     session = open_session(model)
     session.begin()
     text = np.concatenate([start, first[:at]])
@@ -100,7 +99,7 @@ def first_difference(
     best, runner_up = (int(i) for i in np.argsort(-logits, kind="stable")[:2])
     gap = float(logits[best] - logits[runner_up])
     chosen = tuple(int(x[at]) if at < len(x) else -1 for x in (first, second))
-    limit = NEAR.get(str(model.dtype), NEAR["bfloat16"]) if near is None else near
+    limit = near_gap(model) if near is None else near
     both_among_the_top = {*chosen} <= {best, runner_up}
     return Difference(
         at, (chosen[0], chosen[1]), (best, runner_up), gap, both_among_the_top and gap <= limit

@@ -1,16 +1,29 @@
-"""A model's next-token distributions, per context or teacher-forced along a text."""
+"""The target of an audit: its next-token distributions, per context or along a whole text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from specviz.core.contract import Draft, FloatArray, IntArray, Sampling
-from specviz.lossless.statistics.conditional_distribution import Prefix
+from specviz.lossless.audit.ties import (
+    Seen,
+    Tie,
+    TieCount,
+    all_kept,
+    as_one,
+    find_ties,
+    near_gap,
+    shared_as_seen,
+    truncates,
+)
+from specviz.lossless.statistics.conditional_distribution import ConditionalDistribution, Prefix
+from specviz.lossless.statistics.prefix_tree import PrefixTree, grow
 from specviz.lossless.statistics.scores import Scores, score_tokens
 
 AT_ONCE = 2**24
@@ -18,8 +31,8 @@ AT_ONCE = 2**24
 
 
 @dataclass(frozen=True)
-class Against:
-    """The target of an audit: a model, its vocabulary and its end tokens.
+class ClaimedTarget:
+    """The model whose distribution is claimed, its vocabulary and its end tokens.
 
     Parameters
     ----------
@@ -59,7 +72,7 @@ class Against:
         return found
 
 
-def against(target: Any, end_ids: Any = None) -> Against:
+def claimed_target(target: Any, end_ids: Any = None) -> ClaimedTarget:
     """Return what an audit's ``target=`` stands for: a pair, a model, or a Hugging Face model."""
     from specviz.models.model import as_model
 
@@ -74,7 +87,7 @@ def against(target: Any, end_ids: Any = None) -> Against:
         )
     model = as_model(target, role="target")
     ends = (pair.stop_ids if pair is not None else model.eos_ids) if end_ids is None else end_ids
-    return Against(model, int(model.vocab_size), frozenset(int(i) for i in ends), pair)
+    return ClaimedTarget(model, int(model.vocab_size), frozenset(int(i) for i in ends), pair)
 
 
 def checked_prompt(prompt: Any, vocab_size: int | None = None) -> IntArray:
@@ -93,17 +106,32 @@ class ModelDistribution:
     """Emitted tokens so far → the model's distribution of the next, after every sampling setting.
 
     Each context is computed once; contexts asked for together go through the model in batches.
+
+    Parameters
+    ----------
+    logits : LogitCache
+        The model after one prompt.
+    sampling : Sampling
+        The settings.
+    role : {"target", "draft"}
+        For an error.
+    near : float, optional
+        Gap between logits that counts as a tie; ties are counted in ``ties``. By default none are
+        looked for.
+    reading : {"some", "all"}, optional
+        How ties are read (:mod:`specviz.lossless.audit.ties`); by default as this package breaks
+        them.
+    seen : mapping
+        For ``"some"``: how often each token came after each beginning.
     """
 
     def __init__(
-        self, model: Any, prompt: IntArray, sampling: Sampling, vocab_size: int,
-        role: str = "target",
+        self, logits: Any, sampling: Sampling, role: str = "target", *, near: float | None = None,
+        reading: str | None = None, seen: Seen | None = None,
     ) -> None:  # fmt: skip
-        from specviz.decoding.replicas.logit_cache import LogitCache
-
-        self._role = role
-        self._store = LogitCache(model, prompt, vocab_size)
-        self._prompt, self._sampling = prompt, sampling
+        self._logits, self._sampling, self._role = logits, sampling, role
+        self._near, self._reading, self._seen = near, reading, seen or {}
+        self.ties = TieCount()
 
     def __call__(self, prefix: Prefix) -> FloatArray:
         """Return the distribution ``(vocab,)`` after one context."""
@@ -114,14 +142,95 @@ class ModelDistribution:
         """Return distributions ``(k, vocab)``."""
         from specviz.decoding.sampling import logits_to_distributions
 
-        past = [np.append(self._prompt, prefix).astype(np.int64) for prefix in prefixes]
+        past = [np.append(self._logits.prompt, prefix).astype(np.int64) for prefix in prefixes]
         whose = (
             f"after {len(past[0]) if past else 0} tokens (the prompt's included), the {self._role}"
         )
-        found: FloatArray = logits_to_distributions(
-            self._store.rows(list(prefixes)), self._sampling, past, whose
-        )
+        logits = self._logits.rows(list(prefixes))
+        found: FloatArray = logits_to_distributions(logits, self._sampling, past, whose)
+        if self._near is None or not truncates(self._sampling):
+            return found
+        ties = find_ties(logits, found, self._sampling, past, self._near)
+        for row, (prefix, tie) in enumerate(zip(prefixes, ties, strict=True)):
+            self.ties.add(tie, prefix)
+            if tie is not None and self._reading == "all":
+                found[row] = all_kept(found[row], tie)
+            elif tie is not None and self._reading == "some":
+                found[row] = shared_as_seen(found[row], tie, self._seen.get(prefix, {}))
         return found
+
+
+class PromptTarget:
+    """The target's distribution after one prompt, and its tree, grown when first needed.
+
+    Parameters
+    ----------
+    claimed : ClaimedTarget
+        The model.
+    prompt : IntArray
+        ``(k,)`` ids.
+    length : int
+        Tokens per text.
+    sampling : Sampling
+        The settings.
+    draft : Model or None
+        Adds the draft's distribution.
+    progress : bool
+        Show a bar.
+    """
+
+    def __init__(
+        self, claimed: ClaimedTarget, prompt: IntArray, length: int, sampling: Sampling, draft: Any,
+        progress: bool,
+    ) -> None:  # fmt: skip
+        self.claimed, self.prompt, self.length, self.sampling = claimed, prompt, length, sampling
+        self.draft, self._progress = draft, progress
+
+    @cached_property
+    def _logits(self) -> Any:
+        from specviz.decoding.replicas.logit_cache import LogitCache
+
+        return LogitCache(self.claimed.model, self.prompt, self.claimed.vocab_size)
+
+    @cached_property
+    def _distribution(self) -> ModelDistribution:
+        return ModelDistribution(self._logits, self.sampling, near=near_gap(self.claimed.model))
+
+    @cached_property
+    def tree(self) -> PrefixTree:
+        """The contexts of the first ``length`` tokens."""
+        return self._grown(self._distribution)
+
+    @property
+    def ties(self) -> TieCount:
+        """The ties among the contexts of the tree."""
+        return self._distribution.ties
+
+    def tree_read(self, reading: str, seen: Seen) -> PrefixTree:
+        """Return the tree with ties read in another way."""
+        return self._grown(
+            ModelDistribution(
+                self._logits, self.sampling, near=near_gap(self.claimed.model), reading=reading,
+                seen=seen,
+            )
+        )  # fmt: skip
+
+    def _grown(self, distribution: ModelDistribution) -> PrefixTree:
+        return grow(
+            distribution, self.claimed.vocab_size, self.length, end_ids=self.claimed.end_ids,
+            progress=self._progress,
+        )  # fmt: skip
+
+    @cached_property
+    def draft_distribution(self) -> ConditionalDistribution | None:
+        """The draft's distribution, where it is known."""
+        from specviz.decoding.replicas.logit_cache import LogitCache
+
+        if self.draft is None:
+            return None
+        logits = LogitCache(self.draft, self.prompt, self.claimed.vocab_size)
+        distribution = ModelDistribution(logits, self.sampling, "draft")
+        return ConditionalDistribution(distribution, self.claimed.vocab_size, "draft")
 
 
 class Teacher:
@@ -129,15 +238,22 @@ class Teacher:
 
     Parameters
     ----------
-    target : Against
+    target : ClaimedTarget
         Whose distribution the texts are held to.
     draft : Model or tabular model, optional
         Adds log p/q.
+    reading : {"some", "all"}, optional
+        How ties are read (:mod:`specviz.lossless.audit.ties`); by default as this package breaks
+        them. With "some", tied tokens are scored as one.
     """
 
-    def __init__(self, target: Against, draft: Any = None) -> None:
+    def __init__(
+        self, target: ClaimedTarget, draft: Any = None, reading: str | None = None
+    ) -> None:
         from specviz.decoding.hf.target import open_session
 
+        self.ties = TieCount()
+        self._near, self._reading = near_gap(target.model), reading
         self._vocab_size = target.vocab_size
         self._target = open_session(target.model, target.vocab_size)
         self._draft = None if draft is None else open_session(draft, target.vocab_size)
@@ -169,15 +285,36 @@ class Teacher:
         parts = []
         for first in range(0, len(tokens), piece):
             some = tokens[first : first + piece]
+            ties: list[Tie | None] = []
             p, *q = (
-                self._distributions(s, prompt, tokens, first, some, sampling) for s in sessions
+                self._distributions(s, prompt, tokens, first, some, sampling, ties)
+                for s in sessions
             )
+            if any(tie is not None for tie in ties):
+                p, q, some = self._read(p, q, some, ties)
             parts.append(score_tokens(p, some, q[0] if q else None))
         return _one_text(Scores.join(parts))
 
+    def _read(
+        self, p: FloatArray, q: list[FloatArray], tokens: IntArray, ties: list[Tie | None]
+    ) -> tuple[FloatArray, list[FloatArray], IntArray]:
+        """Return distributions and tokens with ties read as asked."""
+        tokens = tokens.copy()
+        for row, tie in enumerate(ties):
+            if tie is None:
+                continue
+            if self._reading == "all":
+                p[row] = all_kept(p[row], tie)
+            elif self._reading == "some":
+                for distribution in (p, *q):
+                    distribution[row] = as_one(distribution[row], tie)
+                if tokens[row] in tie.tokens:
+                    tokens[row] = tie.tokens[0]
+        return p, q, tokens
+
     def _distributions(
         self, session: Any, prompt: IntArray, tokens: IntArray, first: int, some: IntArray,
-        sampling: Sampling,
+        sampling: Sampling, ties: list[Tie | None],
     ) -> FloatArray:  # fmt: skip
         """Return the distributions ``(len(some), vocab)`` before each token of a piece."""
         from specviz.decoding.sampling import logits_to_distributions
@@ -192,6 +329,10 @@ class Teacher:
         role = "target" if session is self._target else "draft"
         whose = f"after {len(text)} tokens (the prompt's included), the {role}"
         found: FloatArray = logits_to_distributions(logits, sampling, past, whose)
+        if session is self._target and truncates(sampling):
+            ties.extend(find_ties(logits, found, sampling, past, self._near))
+            for i, tie in enumerate(ties):
+                self.ties.add(tie, tokens[: first + i].tolist() if tie is not None else ())
         return found
 
 
