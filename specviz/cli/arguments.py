@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 
 from specviz._version import __version__
 from specviz.cli import drafters
-from specviz.cli.audit import add_arguments as audit_arguments
 from specviz.cli.opening import HELP as OPENED
 from specviz.figures.escaping import can_show, plain_ascii
 
 PROMPT = "Once upon a time"
+SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 
 
 class Parser(argparse.ArgumentParser):
@@ -127,7 +127,7 @@ def parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 no discrepancy found, 1 a discrepancy, 2 it could not be told, or "
         "the input was wrong (then one line 'specviz: error: …' and no report), 130 interrupted.",
     )
-    audit_arguments(audit)
+    _audit(audit)
 
     info = commands.add_parser("info", help="versions, devices and the bundled models")
     for command in (demo, trace, show, play, train, audit, info):
@@ -149,3 +149,58 @@ def _sampling(command: argparse.ArgumentParser, *, prompt: str | None) -> None:
     command.add_argument(
         "--max-new-tokens", type=int, default=96, help="length (default: %(default)s)"
     )
+
+
+def _audit(command: argparse.ArgumentParser) -> None:
+    """Add what can be typed after ``specviz audit``."""
+    command.add_argument(
+        "--samples", metavar="FILE",
+        help="recorded texts, a JSON object a line (prompt_ids, token_ids, settings, seed); - for "
+        "standard input",
+    )  # fmt: skip
+    command.add_argument("--target", help="folder or Hub name: whose distribution is claimed")
+    command.add_argument("--draft", help="folder or Hub name: adds a test in its direction")
+    command.add_argument(
+        "--reference", metavar="FILE",
+        help="instead of --target: texts of the same engine with speculation off",
+    )  # fmt: skip
+    command.add_argument(
+        "--bundled", action="store_true",
+        help="the bundled models; without --samples, our own loop on them is audited",
+    )  # fmt: skip
+    command.add_argument("--drafter", help=f"of our loop: {drafters.KNOWN} (default: draft-model)")
+    command.add_argument("--gamma", type=int, help="tokens drafted per round (default: 4)")
+    command.add_argument("--verify", help="the rule (default: rejection; greedy at temperature 0)")
+    command.add_argument("--fault", metavar="NAME", help="break our loop on purpose")
+    command.add_argument(
+        "--engine",
+        choices=("auto", "loop"),
+        help="what draws our loop's texts: the fastest that gives the same, or the loop itself",
+    )
+    command.add_argument("--prompt", help="text to continue, for our loop")
+    command.add_argument("--save", metavar="FILE", help="keep the texts here, and go on from there")
+    command.add_argument(
+        "--end-ids",
+        metavar="IDS",
+        help="tokens that end a text, as in 2,7 (default: the target's; '' for none)",
+    )
+    command.add_argument("-n", type=int, help="texts per prompt (default: what --effect needs)")
+    command.add_argument("--effect", type=float, help="total variation that must be visible")
+    command.add_argument("--length", type=int, help="tokens per text that are tested")
+    command.add_argument("--method", default="auto", help="auto, battery or scores")
+    command.add_argument(
+        "--margin", type=float, default=0.0, help="tolerated total variation per token (default: 0)"
+    )
+    command.add_argument(
+        "--alpha", type=float, default=0.01, help="rate of false alarms (default: %(default)s)"
+    )
+    command.add_argument("--seed", type=int, default=0, help="of the audit (default: 0)")
+    for name in SAMPLING:
+        command.add_argument(
+            f"--{name.replace('_', '-')}", type=int if name == "top_k" else float,
+            help="as the texts were drawn (default: as recorded)",
+        )  # fmt: skip
+    command.add_argument("--device", default="auto", help="cpu, cuda, … (default: %(default)s)")
+    command.add_argument("--dtype", default="auto", help="float32, … (default: %(default)s)")
+    command.add_argument("--json", metavar="FILE", help="the report as JSON")
+    command.add_argument("--html", metavar="FILE", help="the report as a page")

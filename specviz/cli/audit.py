@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from specviz.cli import drafters
+from specviz.cli.arguments import PROMPT, SAMPLING
 from specviz.cli.output import Output
 
-SAMPLING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 FOUND, WRONG, INTERRUPTED = 1, 2, 130
 
 OWN = ("drafter", "verify", "fault", "engine", "gamma", "prompt", "save")
@@ -97,7 +97,6 @@ def _own(arguments: argparse.Namespace) -> Any:
         )
     if arguments.reference is not None:
         raise ValueError("--reference goes with --samples")
-    from specviz.cli.arguments import PROMPT
     from specviz.lossless.audit.audit import audit
     from specviz.lossless.audit.gathering import AuditError
 
@@ -140,58 +139,3 @@ def _pair(arguments: argparse.Namespace) -> Any:
     return loading.load(
         arguments.target, draft=arguments.draft, device=arguments.device, dtype=arguments.dtype
     )
-
-
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Say what can be typed after ``specviz audit``."""
-    command.add_argument(
-        "--samples", metavar="FILE",
-        help="recorded texts, a JSON object a line (prompt_ids, token_ids, settings, seed); - for "
-        "standard input",
-    )  # fmt: skip
-    command.add_argument("--target", help="folder or Hub name: whose distribution is claimed")
-    command.add_argument("--draft", help="folder or Hub name: adds a test in its direction")
-    command.add_argument(
-        "--reference", metavar="FILE",
-        help="instead of --target: texts of the same engine with speculation off",
-    )  # fmt: skip
-    command.add_argument(
-        "--bundled", action="store_true",
-        help="the bundled models; without --samples, our own loop on them is audited",
-    )  # fmt: skip
-    command.add_argument("--drafter", help=f"of our loop: {drafters.KNOWN} (default: draft-model)")
-    command.add_argument("--gamma", type=int, help="tokens drafted per round (default: 4)")
-    command.add_argument("--verify", help="the rule (default: rejection; greedy at temperature 0)")
-    command.add_argument("--fault", metavar="NAME", help="break our loop on purpose")
-    command.add_argument(
-        "--engine",
-        choices=("auto", "loop"),
-        help="what draws our loop's texts: the fastest that gives the same, or the loop itself",
-    )
-    command.add_argument("--prompt", help="text to continue, for our loop")
-    command.add_argument("--save", metavar="FILE", help="keep the texts here, and go on from there")
-    command.add_argument(
-        "--end-ids",
-        metavar="IDS",
-        help="tokens that end a text, as in 2,7 (default: the target's; '' for none)",
-    )
-    command.add_argument("-n", type=int, help="texts per prompt (default: what --effect needs)")
-    command.add_argument("--effect", type=float, help="total variation that must be visible")
-    command.add_argument("--length", type=int, help="tokens per text that are tested")
-    command.add_argument("--method", default="auto", help="auto, battery or scores")
-    command.add_argument(
-        "--margin", type=float, default=0.0, help="tolerated total variation per token (default: 0)"
-    )
-    command.add_argument(
-        "--alpha", type=float, default=0.01, help="rate of false alarms (default: %(default)s)"
-    )
-    command.add_argument("--seed", type=int, default=0, help="of the audit (default: 0)")
-    for name in SAMPLING:
-        command.add_argument(
-            f"--{name.replace('_', '-')}", type=int if name == "top_k" else float,
-            help="as the texts were drawn (default: as recorded)",
-        )  # fmt: skip
-    command.add_argument("--device", default="auto", help="cpu, cuda, … (default: %(default)s)")
-    command.add_argument("--dtype", default="auto", help="float32, … (default: %(default)s)")
-    command.add_argument("--json", metavar="FILE", help="the report as JSON")
-    command.add_argument("--html", metavar="FILE", help="the report as a page")

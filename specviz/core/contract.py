@@ -20,18 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from specviz.core import checks
-
-if TYPE_CHECKING:
-    from specviz.core.draws import Draws
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from specviz.core.arrays import FloatArray as FloatArray  # also offered here: the promise's words
+from specviz.core.arrays import IntArray as IntArray
+from specviz.core.draws import Draws
 
 ROOT = -1
 """The parent of a first proposal: the last token of the text so far."""

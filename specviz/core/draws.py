@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from specviz.core import checks, philox
-from specviz.core.contract import FloatArray
+from specviz.core.arrays import FloatArray
 
 
 class Purpose(IntEnum):

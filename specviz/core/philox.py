@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from specviz.core.contract import FloatArray
+from specviz.core.arrays import FloatArray
 
 MASK = 0xFFFFFFFF
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)

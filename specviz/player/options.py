@@ -24,6 +24,31 @@ def checked_trace(trace: Any, name: str = "trace") -> Trace:
     return checks.instance(name, trace, Trace)
 
 
+FEWEST_RUNS, MOST_RUNS = 2, 8
+"""Runs that can race."""
+
+
+def checked_runs(traces: Any) -> list[Trace]:
+    """Return the runs of a race.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they are no traces, too few or too many, or one has no measured times.
+    """
+    from specviz.figures.summary import seconds
+
+    if isinstance(traces, str) or not isinstance(traces, Sequence):
+        raise TypeError(f"traces must be a list of traces, got {type(traces).__name__}")
+    if not FEWEST_RUNS <= len(traces) <= MOST_RUNS:
+        raise ValueError(f"traces must be {FEWEST_RUNS} to {MOST_RUNS} runs, got {len(traces)}")
+    runs = [checked_trace(trace, f"traces[{i}]") for i, trace in enumerate(traces)]
+    for i, run in enumerate(runs):
+        if not sum(seconds(run).values()) > 0:
+            raise ValueError(f"traces[{i}] has no measured times, so it cannot race")
+    return runs
+
+
 def checked_options(
     *,
     views: Sequence[str] | None = None,

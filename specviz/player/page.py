@@ -32,7 +32,7 @@ from specviz.figures.templating import part, render
 from specviz.player.assets import PAGE_ENTRY, loader, packed, script
 from specviz.player.captions import spoken
 from specviz.player.frames import chosen, frame_at, step_of
-from specviz.player.options import baseline_of, checked_options, checked_tree
+from specviz.player.options import baseline_of, checked_options, checked_runs, checked_tree
 from specviz.player.picture.layout import pictured
 from specviz.player.projection import label, pack, project
 from specviz.player.run import Run, indexed
@@ -420,8 +420,6 @@ def race_page(
     TypeError, ValueError
         If they are no traces, too few or too many, or one has no measured times.
     """
-    from specviz.player.widget import checked_runs
-
     options = checked_options(height=height, theme=theme, title=title)
     runs = checked_runs(traces)
     named = " · ".join(dict.fromkeys(label(run) for run in runs))

@@ -16,14 +16,19 @@ from specviz.figures.coloured_text import plain
 from specviz.figures.comparison import Comparison
 from specviz.figures.page import against
 from specviz.player.assets import ENTRY, loader, packed
-from specviz.player.options import baseline_of, checked_options, checked_trace, checked_tree
+from specviz.player.options import (
+    baseline_of,
+    checked_options,
+    checked_runs,
+    checked_trace,
+    checked_tree,
+)
 from specviz.player.page import compressed
 from specviz.player.projection import pack, project
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
 
-FEWEST, MOST = 2, 8
 """How many runs a race may have."""
 
 _by_cell: dict[tuple[str, str], Widget] = {}
@@ -242,27 +247,6 @@ def race(
     replaced = Race(checked_runs(traces), options)
     replace_in_cell(replaced)
     return replaced
-
-
-def checked_runs(traces: Any) -> list[Trace]:
-    """Return the runs of a race.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are no traces, too few or too many, or one has no measured times.
-    """
-    from specviz.figures.summary import seconds
-
-    if isinstance(traces, str) or not isinstance(traces, Sequence):
-        raise TypeError(f"traces must be a list of traces, got {type(traces).__name__}")
-    if not FEWEST <= len(traces) <= MOST:
-        raise ValueError(f"traces must be {FEWEST} to {MOST} runs, got {len(traces)}")
-    runs = [checked_trace(trace, f"traces[{i}]") for i, trace in enumerate(traces)]
-    for i, run in enumerate(runs):
-        if not sum(seconds(run).values()) > 0:
-            raise ValueError(f"traces[{i}] has no measured times, so it cannot race")
-    return runs
 
 
 def replace_in_cell(widget: Widget) -> None:

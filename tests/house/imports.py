@@ -12,6 +12,7 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 PACKAGE = "specviz"
@@ -76,6 +77,31 @@ def violations(package: Path) -> list[str]:
             if sentence:
                 found.append(f"{relative.as_posix()}:{item.line}: {sentence}")
     return found
+
+
+def circle(package: Path) -> list[str]:
+    """Return the modules of one circle of imports, the first twice; [] if there is none.
+
+    Counted are all imports of our own modules: at module level, inside functions, for types. Not
+    counted is what a file that shows itself imports in its methods: those offer what reads it.
+    """
+    modules = module_names(package)
+    graph: dict[str, set[str]] = {}
+    for path in sorted(package.rglob("*.py")):
+        relative = path.relative_to(package)
+        name = ".".join((package.name, *relative.with_suffix("").parts)).removesuffix(".__init__")
+        offers = relative.as_posix() in SHOWS_ITSELF
+        used = {
+            item.module
+            for item in imports(path, package, modules)
+            if item.runs_on_import or not offers
+        }
+        graph[name] = used & modules - {name, package.name}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def room_of(relative: Path) -> str | None:

@@ -6,12 +6,40 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.imports import MAY_IMPORT, room_of, violations
+from tests.house.imports import MAY_IMPORT, circle, room_of, violations
 
 
 def test_every_file_keeps_to_the_table(root: Path) -> None:
     found = violations(root / "specviz")
     assert not found, "\n" + "\n".join(found)
+
+
+def test_no_modules_import_each_other_in_a_circle(root: Path) -> None:
+    assert not circle(root / "specviz")
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "found"),
+    [
+        ("decoding/loop.py", "from specviz.decoding.hf.target import HFTarget", True),
+        ("decoding/loop.py", "def f():\n    from specviz.decoding.hf.target import HFTarget", True),
+        (
+            "decoding/loop.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .hf import target",
+            True,
+        ),
+        ("core/trace/trace.py", "class T:\n    def f(self):\n        from . import replay", False),
+        ("core/trace/trace.py", "from . import replay", True),
+    ],
+)
+def test_a_planted_circle_is_found(tmp_path: Path, file: str, source: str, found: bool) -> None:
+    package = fake_package(tmp_path, file, source)
+    (package / "decoding/hf/target.py").write_text("from ..loop import rounds", "utf-8")
+    (package / "core/trace/replay.py").write_text("from .trace import Trace", "utf-8")
+    if file.startswith("core"):
+        (package / "decoding/hf/target.py").write_text("", "utf-8")
+        (package / "core/trace/trace.py").write_text(source, "utf-8")
+    assert bool(circle(package)) is found
 
 
 def test_the_table_is_about_the_rooms_that_exist(root: Path) -> None:

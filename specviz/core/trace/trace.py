@@ -2,6 +2,9 @@
 
 Columnar and append-only inside (:mod:`specviz.core.trace.columns`), small read-only views outside
 (:mod:`specviz.core.trace.views`). Loads and shows itself without torch, a model or a tokenizer.
+
+What reads a trace (views, replay, measures, files, figures) stands above it; a method that offers
+one of them imports it when it is called.
 """
 
 from __future__ import annotations
@@ -15,11 +18,11 @@ import numpy as np
 
 from specviz.core.contract import IntArray
 from specviz.core.trace.columns import FULL_NODES, FULL_ROUNDS, NODES, ROUNDS, TIMES, Columns
-from specviz.core.trace.views import Rounds, tidy_rows
 
 if TYPE_CHECKING:
     from specviz.core.trace.measures import Measures
     from specviz.core.trace.replay import Replay
+    from specviz.core.trace.views import Rounds
 
 
 class Trace:
@@ -146,6 +149,8 @@ class Trace:
     @property
     def rounds(self) -> Rounds:
         """The rounds, each a small view with its nodes, closing token, caches and times."""
+        from specviz.core.trace.views import Rounds
+
         return Rounds(self)
 
     def node_slice(self, index: int) -> slice:
@@ -215,6 +220,8 @@ class Trace:
         pandas.DataFrame
             If pandas is installed, else a dict of column name → list.
         """
+        from specviz.core.trace.views import tidy_rows
+
         rows = [row for i in range(len(self)) for row in tidy_rows(self.rounds[i])]
         columns = {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
         try:

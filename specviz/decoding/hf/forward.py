@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from transformers import DynamicCache
 
+from specviz.core.arrays import BoolArray
 from specviz.core.contract import ROOT, Draft, IntArray
-
-if TYPE_CHECKING:
-    from specviz.decoding.hf.target import HFTarget
+from specviz.decoding.hf.cache import CacheKind
 
 
-BoolArray = NDArray[np.bool_]
+class HFSession(Protocol):
+    """What the parts of this folder ask of an open session: :class:`.HFTarget`, told apart."""
+
+    model: Any
+    kind: CacheKind
+    device: torch.device
+    vocab_size: int
+    context_length: int | None
+    known_ids: int
+    """Rows of the input embedding: the ids that can be fed."""
+    stand_in: int
+    """What is fed for an id that the model does not know."""
+    takes: frozenset[str]
+    """Names of the arguments of the model's forward."""
+    cache_argument: str | None
+    cache: DynamicCache
+    length: int
+    """Tokens that the cache holds whole."""
+    verified: Draft | None
+    """The draft of a pass that was not settled yet."""
+
+    def begin(self) -> None: ...  # noqa: D102
+    def verify(self, pending: IntArray, draft: Draft) -> NDArray[Any]: ...  # noqa: D102
+    def draft_step(self, tokens: IntArray, layer: int) -> NDArray[Any]: ...  # noqa: D102
+    def keep(self, path: Sequence[int]) -> None: ...  # noqa: D102
+    def fitted(self, logits: torch.Tensor) -> NDArray[Any]: ...  # noqa: D102
+    def tree_masks(  # noqa: D102
+        self, pending: int, draft: Draft
+    ) -> torch.Tensor | dict[str, torch.Tensor]: ...
 
 
 def visibility(length: int, pending: int, draft: Draft, window: int | None = None) -> BoolArray:
@@ -78,7 +107,7 @@ SPARE_ROWS = 8
 """Unneeded rows that go through the head too: slicing can make a CPU copy its weight."""
 
 
-def fed_tokens(target: HFTarget, pending: IntArray, draft: Draft) -> IntArray:
+def fed_tokens(target: HFSession, pending: IntArray, draft: Draft) -> IntArray:
     """Return ``(k + n,)``: the pending tokens, then the draft's nodes; or say what is wrong.
 
     Raises
@@ -110,7 +139,7 @@ def fed_tokens(target: HFTarget, pending: IntArray, draft: Draft) -> IntArray:
 
 
 def forward_arguments(
-    target: HFTarget, fed: IntArray, pending: int, draft: Draft, *, masked: bool, done: int = 0
+    target: HFSession, fed: IntArray, pending: int, draft: Draft, *, masked: bool, done: int = 0
 ) -> dict[str, Any]:
     """Return what the model's forward is called with for ``fed[done:]``.
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 
 from specviz.core.contract import Draft, IntArray
 from specviz.decoding.hf.cache import FULL, SLIDING, CacheKind, UnsupportedModelError, refusal
-
-if TYPE_CHECKING:
-    from specviz.decoding.hf.target import HFTarget
+from specviz.decoding.hf.forward import HFSession
 
 LOOSE = 0.1
 """Error allowed, relative to the spread of the logits: above the noise of bf16 and of int8 drafts,
@@ -41,19 +39,19 @@ _WINDOW = re.compile(r"(^|_)window(_size|_len|_length)?$")
 TEXT, A, B, A_CHILD, B_CHILD = (0, 1, 2), 3, 4, 5, 6
 """The trial's tokens; 7 places in the model's context are enough."""
 
-Differences = Callable[["HFTarget", IntArray], tuple[str, list[float]]]
+Differences = Callable[["HFSession", IntArray], tuple[str, list[float]]]
 """(target, token ids) → what was tried, and how far each row of logits was off."""
 
 _tried: WeakKeyDictionary[Any, tuple[CacheKind, CacheKind]] = WeakKeyDictionary()
 _exits: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
 
 
-def tried(target: HFTarget) -> CacheKind:
+def tried(target: HFSession) -> CacheKind:
     """Put to the test what ``target.kind`` claims; what fails is taken out of it.
 
     Parameters
     ----------
-    target : HFTarget
+    target : HFSession
         Freshly begun. It is used for the trial and begun again.
 
     Returns
@@ -70,12 +68,12 @@ def tried(target: HFTarget) -> CacheKind:
     return known[1]
 
 
-def exit_tried(target: HFTarget, layer: int) -> None:
+def exit_tried(target: HFSession, layer: int) -> None:
     """Test, once for each exit, that a pass made in two halves is the pass.
 
     Parameters
     ----------
-    target : HFTarget
+    target : HFSession
         Freshly begun, of a model that can be cut at ``layer``. It is begun again.
 
     Raises
@@ -101,7 +99,7 @@ def exit_tried(target: HFTarget, layer: int) -> None:
         )
 
 
-def _after_trials(target: HFTarget, kind: CacheKind) -> CacheKind:
+def _after_trials(target: HFSession, kind: CacheKind) -> CacheKind:
     if target.context_length is not None and target.context_length < len(TEXT) + 4:
         return kind
     why, failure = _trial(target, _chain_differences, LOOSE)
@@ -125,7 +123,7 @@ def _after_trials(target: HFTarget, kind: CacheKind) -> CacheKind:
 
 
 @contextmanager
-def past_the_window(target: HFTarget) -> Iterator[None]:
+def past_the_window(target: HFSession) -> Iterator[None]:
     """Narrow a sliding window, so that a trial of seven tokens runs past it; then put it back.
 
     A window of thousands of tokens would need a pass that long. Whatever reads the window, from
@@ -159,7 +157,7 @@ def _windows_in(holder: Any) -> list[tuple[str, int]]:
     ]
 
 
-def _hidden_window(target: HFTarget, claimed: int | None) -> str:
+def _hidden_window(target: HFSession, claimed: int | None) -> str:
     """Return why trees are refused: a layer has a window that the masks here would not show.
 
     Why not find it by running past it? That takes a pass as long as the window, which may be
@@ -178,7 +176,7 @@ def _hidden_window(target: HFTarget, claimed: int | None) -> str:
     return ""
 
 
-def _window_used(target: HFTarget) -> bool:
+def _window_used(target: HFSession) -> bool:
     """Whether the layers look at the window that the config states: some read past it."""
     usable = min(target.known_ids, target.vocab_size)
     ids = np.arange(1, 8) * usable // 9  # (7,) spread over the vocabulary
@@ -188,12 +186,12 @@ def _window_used(target: HFTarget) -> bool:
     return difference(after, before) > 1e-6
 
 
-def _strictness(target: HFTarget) -> float:
+def _strictness(target: HFSession) -> float:
     return LOOSE if target.model.dtype in (torch.float16, torch.bfloat16) else STRICT
 
 
 def _trial(
-    target: HFTarget, differences: Differences, allowed: float
+    target: HFSession, differences: Differences, allowed: float
 ) -> tuple[str, Exception | None]:
     """Return what went wrong (empty if nothing did), and the exception if that is what it was."""
     usable = min(target.known_ids, target.vocab_size)
@@ -213,7 +211,7 @@ def _trial(
     ), None
 
 
-def _chain_differences(target: HFTarget, ids: IntArray) -> tuple[str, list[float]]:
+def _chain_differences(target: HFSession, ids: IntArray) -> tuple[str, list[float]]:
     logits = target.verify(ids[[*TEXT]], _chosen(target, ids[[B, A]], [-1, 0]))
     target.keep([0])
     # Where the trial goes on, it goes on with another token than the one it takes back.
@@ -222,7 +220,7 @@ def _chain_differences(target: HFTarget, ids: IntArray) -> tuple[str, list[float
     return "the chain", _compared([*logits[:2], after[0]], plain)
 
 
-def _tree_differences(target: HFTarget, ids: IntArray) -> tuple[str, list[float]]:
+def _tree_differences(target: HFSession, ids: IntArray) -> tuple[str, list[float]]:
     nodes, parent = ids[[A, B, A_CHILD, B_CHILD]], [-1, -1, 0, 1]
     logits = target.verify(ids[[*TEXT]], _chosen(target, nodes, parent))
     target.keep([1, 3])
@@ -236,7 +234,7 @@ def _tree_differences(target: HFTarget, ids: IntArray) -> tuple[str, list[float]
 def _exit_differences(layer: int) -> Differences:
     """Draft two tokens with the first layers, verify them, take one back, go on."""
 
-    def differences(target: HFTarget, ids: IntArray) -> tuple[str, list[float]]:
+    def differences(target: HFSession, ids: IntArray) -> tuple[str, list[float]]:
         target.draft_step(ids[[*TEXT]], layer)
         target.draft_step(ids[[*TEXT, B]], layer)
         logits = target.verify(ids[[*TEXT]], _chosen(target, ids[[B, A]], [-1, 0]))
@@ -252,7 +250,7 @@ def _exit_differences(layer: int) -> Differences:
     return differences
 
 
-def _chosen(target: HFTarget, tokens: IntArray, parent: list[int]) -> Draft:
+def _chosen(target: HFSession, tokens: IntArray, parent: list[int]) -> Draft:
     """Return a draft of deterministic choices."""
     none = np.zeros((0, target.vocab_size))
     return Draft(tokens, np.array(parent), none, np.full(len(tokens), -1))
@@ -263,7 +261,7 @@ def _compared(ours: Iterable[NDArray[Any]], plain: Iterable[NDArray[Any]]) -> li
 
 
 @torch.inference_mode()
-def plain_logits(target: HFTarget, ids: IntArray) -> NDArray[Any]:
+def plain_logits(target: HFSession, ids: IntArray) -> NDArray[Any]:
     """Return logits ``(len(ids), vocab)`` of an ordinary pass."""
     takes_cache = "use_cache" in inspect.signature(target.model.forward).parameters
     output = target.model(

@@ -15,7 +15,7 @@ using it meanwhile.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,10 +23,7 @@ from torch import Tensor, nn
 
 from specviz.core.contract import Draft, IntArray
 from specviz.decoding.hf.cache import TREE_ATTENTION, UnsupportedModelError, crop_to
-from specviz.decoding.hf.forward import forward_arguments
-
-if TYPE_CHECKING:
-    from specviz.decoding.hf.target import HFTarget
+from specviz.decoding.hf.forward import HFSession, forward_arguments
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ def stack_of(model: Any) -> Stack:
     )
 
 
-def check_exit(target: HFTarget, layer: int) -> None:
+def check_exit(target: HFSession, layer: int) -> None:
     """Say, before anything runs, why a target cannot draft with its first ``layer`` layers.
 
     Raises
@@ -167,7 +164,7 @@ def _twin(module: nn.Module, **parts: nn.Module) -> Any:
     return other
 
 
-class HalfDone:
+class ExitState:
     """Tokens of one session that went through the first layers and not yet through the rest.
 
     They follow what the session's cache holds whole. In the first ``layer`` layers the cache has
@@ -186,12 +183,12 @@ class HalfDone:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def forget(self, target: HFTarget) -> None:
+    def forget(self, target: HFSession) -> None:
         """Take their rows, and any beyond what the session holds whole, out of the cache."""
         crop_to(target.cache, target.length)
         self._reset()
 
-    def exit_logits(self, target: HFTarget, fed: IntArray, layer: int) -> Tensor:
+    def exit_logits(self, target: HFSession, fed: IntArray, layer: int) -> Tensor:
         """Return ``(1, rows of the head)``: what follows ``fed``, seen by the first layers only.
 
         Raises
@@ -207,7 +204,7 @@ class HalfDone:
         none = Draft.empty(target.vocab_size)
         return self._run_lower(target, fed, len(fed), none, head=True)
 
-    def finish(self, target: HFTarget, fed: IntArray, pending: int, draft: Draft) -> Tensor | None:
+    def finish(self, target: HFSession, fed: IntArray, pending: int, draft: Draft) -> Tensor | None:
         """Run what is left of the half-done tokens, and of ``fed`` as a whole.
 
         Returns logits ``(1 + n, rows of the head)``, or None where nothing half-done can be used
@@ -224,7 +221,7 @@ class HalfDone:
         self._reset()
         return logits[-(1 + len(draft)) :]
 
-    def _agree_with(self, target: HFTarget, fed: IntArray) -> None:
+    def _agree_with(self, target: HFSession, fed: IntArray) -> None:
         """Forget from the first token on that is not the one in ``fed``."""
         n = min(len(self), len(fed))
         differ = np.flatnonzero(self.tokens[:n] != fed[:n])
@@ -236,7 +233,7 @@ class HalfDone:
             self.states = self.states[:, :same] if same else None
 
     def _run_lower(
-        self, target: HFTarget, fed: IntArray, pending: int, draft: Draft, *, head: bool
+        self, target: HFSession, fed: IntArray, pending: int, draft: Draft, *, head: bool
     ) -> Tensor:
         """Run the tokens of ``fed`` that are not half-done yet; return the last row of logits."""
         done = len(self)

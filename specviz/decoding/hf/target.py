@@ -30,7 +30,7 @@ from specviz.decoding.hf.cache import (
 )
 from specviz.decoding.hf.forward import additive, fed_tokens, forward_arguments, visibility
 from specviz.decoding.hf.selftest import exit_tried, tried
-from specviz.decoding.hf.split_forward import HalfDone, check_exit
+from specviz.decoding.hf.split_forward import ExitState, check_exit
 from specviz.models.model import as_model, execution_device
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class HFTarget:
         self.known_ids = model.vocab_size if embeddings is None else len(embeddings)
         self.stand_in = min(model.eos_ids, default=0)
         self._layers: tuple[int, ...] = ()
-        self._half = HalfDone()
+        self._exit_state = ExitState()
         self.begin()
         self.kind = tried(self)
         refuse(self.kind)
@@ -114,7 +114,7 @@ class HFTarget:
         self.features: torch.Tensor | None = None
         """``(kept, layers, hidden)``: see :meth:`capture`."""
         self.verified: Draft | None = None
-        self._half.forget(self)
+        self._exit_state.forget(self)
 
     def capture(self, layers: Sequence[int]) -> None:
         """Keep what these layers say of every token, for drafters that read it.
@@ -167,7 +167,7 @@ class HFTarget:
         try:
             logits = self._forward(fed, len(fed) - len(draft), draft)
         except BaseException:  # also an interrupt: what was appended so far goes again
-            self._half.forget(self)
+            self._exit_state.forget(self)
             raise
         self.length += len(fed)
         self.verified = draft
@@ -201,7 +201,7 @@ class HFTarget:
         """Return what the first ``layer`` layers, norm and head say follows ``tokens``.
 
         The cache is shared: tokens that went through these layers already are not run through
-        them again, neither by the next step nor by :meth:`verify` (:mod:`.partial`).
+        them again, neither by the next step nor by :meth:`verify` (:mod:`.split_forward`).
 
         Parameters
         ----------
@@ -222,9 +222,9 @@ class HFTarget:
         """
         fed = fed_tokens(self, tokens, Draft.empty(self.vocab_size))
         try:
-            return self.fitted(self._half.exit_logits(self, fed, layer))[0]
+            return self.fitted(self._exit_state.exit_logits(self, fed, layer))[0]
         except BaseException:
-            self._half.forget(self)
+            self._exit_state.forget(self)
             raise
 
     def keep(self, path: Sequence[int]) -> None:
@@ -271,7 +271,7 @@ class HFTarget:
         if not 0 <= length <= self.length:
             raise ValueError(f"cannot keep {length} tokens of a cache that holds {self.length}")
         self.length = length
-        self._half.forget(self)
+        self._exit_state.forget(self)
         self.verified = None
 
     @torch.inference_mode()
@@ -289,7 +289,7 @@ class HFTarget:
         """
         if self.verified is not None and len(self.verified) > 0:
             raise RuntimeError("settle the proposals of the last verify() with keep() first")
-        self._half.forget(self)
+        self._exit_state.forget(self)
         write_rows(self.cache, start, rows)
         self.length = max(self.length, start + rows[0][0].shape[-2])
 
@@ -307,8 +307,8 @@ class HFTarget:
     def _forward(self, fed: IntArray, pending: int, draft: Draft) -> torch.Tensor:
         """Return logits ``(1 + n, rows of the head)``, on the model's device."""
         if self._layers:  # captured layers must all run now
-            self._half.forget(self)
-        logits = self._half.finish(self, fed, pending, draft)
+            self._exit_state.forget(self)
+        logits = self._exit_state.finish(self, fed, pending, draft)
         if logits is not None:
             return logits
         arguments = forward_arguments(self, fed, pending, draft, masked=not draft.is_chain)

@@ -215,10 +215,10 @@ def test_twin_a_layer_is_left_out(llama: Model, monkeypatch: pytest.MonkeyPatch)
 def test_twin_what_was_drafted_is_not_compared(
     llama: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def trust(self: module.HalfDone, target: HFTarget, fed: IntArray) -> None:
+    def trust(self: module.ExitState, target: HFTarget, fed: IntArray) -> None:
         pass
 
-    monkeypatch.setattr(module.HalfDone, "_agree_with", trust)
+    monkeypatch.setattr(module.ExitState, "_agree_with", trust)
     target = HFTarget(llama)
     target.draft_step(np.append(PROMPT, [8, 45]), 1)
     must_fail(lambda: expect_rows(llama, PROMPT, CHAIN, target.verify(PROMPT, CHAIN)))
