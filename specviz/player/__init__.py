@@ -5,14 +5,15 @@ How the parts fit
 ::
 
     Trace ──projection.py──▶ header + columns ──pack()──▶ bytes ──gzip──▶ widget trait or page
-                                                                           │
+             │                                                             │
+             └─ steps/   what there is to see at each step, worked out     │
+                         once: phases, fates, sentences, trees, caches     │
     js/decode.js ◀─────────────────────────────────────────────────────────┘
       ├─ timeline.js   position (round, phase, node) ⇄ step number; jumps, search, links
-      ├─ frame.js      frameAt(data, time, step): all there is to see at a step, pure
-      ├─ words.js      captions and numbers of a frame, pure
-      ├─ block.js, judging.js      block verification's tests; what each rule asks
+      ├─ frame.js      frameAt(data, time, step): all there is to see at a step, looked up
+      ├─ words.js      the sentences of a step, their blanks filled
       ├─ view_*.js     one view a file: a pure part (…At(data, frame)) and mount() → update(frame)
-      ├─ contests.js, walk.js      of the draw: what decides without a u; what another u leads to
+      ├─ contests.js, walk.js, block.js   of the draw: races; what another u would lead to
       ├─ predict.js, controls.js, focus.js, playback.js   modes, keys and buttons, the clock
       ├─ player.js     puts them together: mountPlayer(el, data, model)
       ├─ race.js       several runs on one clock of measured time (race_time.js: its pure part)
@@ -31,20 +32,17 @@ How the parts fit
 ``css/``. ``page.py`` writes the self-contained page, ``widget.py`` is the anywidget. Both hand the
 same script the same four values: ``kind``, ``data`` (a list of packed runs), ``options`` and
 ``step`` / ``round``; the script uses only ``model.get/set/on/off/save_changes``. In a notebook
-the script lies in one model (``script.py``) that every widget names, so it is sent once a kernel.
+the script lies in one model that every widget names, so it is sent once a kernel.
 
-``live.py`` is :func:`specviz.play_live`. Its widget (``live_widget.py``) runs the model in a
-thread and hands out the packed run so far, a few times a second; the page asks by messages
+``live.py`` is :func:`specviz.play_live`. Its widget runs the model in a thread and hands out the
+packed run so far, a few times a second; the page asks by messages
 (``{"ask": "run", "settings": …}``, ``{"ask": "cancel"}``). A view whose drawing sums up the whole
 run at mount has ``grown()``, called when there are more rounds.
 
-The same without a browser: ``run.py`` is ``decode.js`` in Python, ``frames.py`` is ``timeline.js``,
-``frame.js`` and ``block.js``, ``captions.py`` is ``words.js`` and ``judging.js``; ``view_state.py``
-and ``draw_state.py`` (with ``contests.js``) are the pure halves of the views.
-``tests/player/test_frames.py`` compares them frame by frame, so a change to one side needs the
-same on the other; ``test_sentences.py`` compares what they say with the record. ``picture/``
-draws a frame as a scene and paints it with Pillow (pixels) or matplotlib (vectors): ``still.py``
-and ``film.py``, the picture of a widget, and that of a page for readers without scripts.
+The same without a browser: ``picture/`` draws a frame of ``steps/`` as a scene and paints it with
+Pillow (pixels) or matplotlib (vectors): ``still.py`` and ``film.py``, the picture of a widget, and
+that of a page for readers without scripts. ``tests/player/test_sentences.py`` compares what is said
+with the record.
 
 To add a view, write ``js/view_name.js`` with ``name``, ``title`` and ``mount(data, time, player)``
 and name it in ``VIEWS`` of ``player.js``. To add another widget, write its module and its entry

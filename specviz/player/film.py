@@ -16,14 +16,14 @@ from tqdm.auto import tqdm
 
 from specviz.core import checks
 from specviz.core.atomic_writing import checked_target, write_by
-from specviz.player.frames import Frame, frame_at
 from specviz.player.options import checked_trace
 from specviz.player.picture.colours import reduced
 from specviz.player.picture.gif import write_gif
 from specviz.player.picture.layout import fitted_to, pictured
 from specviz.player.picture.pixels import paint
 from specviz.player.picture.scene import Scene
-from specviz.player.run import Run, run_of
+from specviz.player.steps.frames import Frame, frame_at
+from specviz.player.steps.run import Run, run_of
 from specviz.player.still import THEMES, checked_theme, checked_views
 
 if TYPE_CHECKING:

@@ -30,12 +30,12 @@ from specviz.figures.page import (
 from specviz.figures.summary import seconds, times_note
 from specviz.figures.templating import part, render
 from specviz.player.assets import PAGE_ENTRY, loader, packed, script
-from specviz.player.captions import spoken
-from specviz.player.frames import chosen, frame_at, step_of
 from specviz.player.options import baseline_of, checked_options, checked_runs, checked_tree
 from specviz.player.picture.layout import pictured
 from specviz.player.projection import label, pack, project
-from specviz.player.run import Run, indexed
+from specviz.player.steps.frames import chosen, frame_at, step_of
+from specviz.player.steps.run import Run, indexed
+from specviz.player.steps.words import spoken
 from specviz.player.still import default_views, pixels
 
 if TYPE_CHECKING:

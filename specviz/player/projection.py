@@ -13,7 +13,8 @@ bytes                   what
                         every value's lowest byte, then the next, … (they compress better so)
 ======================  ==========================================================================
 
-A column is ``[name, type, width, scale]``; its rows are ``nodes`` or ``rounds``. Types are
+A column is ``[name, type, width, scale]``; its rows are ``nodes``, ``rounds`` or ``steps``. Types
+are
 ``u1 u2 i4 f4``. A ``scale`` says how a ``u2`` stands for a number x in [0, 1]: ``"sqrt"`` for
 ``round(65535 * sqrt(x))`` (small probabilities keep three digits), ``"linear"`` for
 ``round(65535 * x)``, ``""`` for the integer itself. What decides a verdict (p, q, u, the
@@ -25,7 +26,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,32 +40,16 @@ from specviz.figures.summary import (
     target_alone,
     times_note,
 )
+from specviz.player.steps.run import NONE, Array, Columns, Projection, indexed
+from specviz.player.steps.story import told
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
 
 MAGIC = b"SVP1"
-VERSION = 1
+VERSION = 2
 LONGEST_PROMPT = 4_000
 LONGEST_SETTING = 300
-
-
-@dataclass(frozen=True)
-class Projection:
-    """What the player draws from.
-
-    Parameters
-    ----------
-    header : dict
-        Plain JSON values.
-    node_columns, round_columns : dict
-        Name → (array, type, scale); the arrays are ``(nodes,)``, ``(rounds,)`` or
-        ``(…, width)``.
-    """
-
-    header: dict[str, Any]
-    node_columns: Columns = field(repr=False)
-    round_columns: Columns = field(repr=False)
 
 
 def project(trace: Trace, baseline: Mapping[str, Any] | None = None) -> Projection:
@@ -109,7 +93,7 @@ def project(trace: Trace, baseline: Mapping[str, Any] | None = None) -> Projecti
         "settings": settings(trace),
         "baseline": dict(baseline) if baseline is not None else _on_record(trace) or _bound(trace),
     }
-    return Projection(header, nodes, rounds)
+    return told(indexed(Projection(header, nodes, rounds)), Projection(header, nodes, rounds))
 
 
 def pack(projection: Projection) -> bytes:
@@ -122,7 +106,12 @@ def pack(projection: Projection) -> bytes:
     """
     header = dict(projection.header)
     parts: list[bytes] = []
-    for where, columns in (("node", projection.node_columns), ("round", projection.round_columns)):
+    tables = {
+        "node": projection.node_columns,
+        "round": projection.round_columns,
+        "step": projection.step_columns,
+    }
+    for where, columns in tables.items():
         described = []
         for name, (values, kind, scale) in columns.items():
             width = values.shape[1] if values.ndim == 2 else 1
@@ -221,12 +210,7 @@ def _planes(values: NDArray[Any], kind: str) -> bytes:
 UNION, ALTERNATIVES = 8, 8
 """How many tokens of p and q side by side, and of a closing distribution, are shown at most."""
 RESIDUAL = 6
-NONE = 65_535
 MOST_STRINGS = NONE
-
-Array = NDArray[Any]
-Columns = dict[str, tuple[Array, str, str]]
-"""Name → (values, type, scale), as in :mod:`specviz.player.projection`."""
 
 
 def node_columns(trace: Trace, ids: NDArray[np.int64]) -> Columns:

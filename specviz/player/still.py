@@ -19,13 +19,13 @@ from specviz.core.atomic_writing import checked_target, write_by
 from specviz.core.formatting import format_duration
 from specviz.figures.summary import seconds
 from specviz.figures.theme import DARK, LIGHT
-from specviz.player.captions import spoken
-from specviz.player.frames import Frame, chosen, frame_at, step_of
 from specviz.player.options import VIEWS, checked_trace
 from specviz.player.picture.layout import fitted_to, pictured
 from specviz.player.picture.scene import Scene
 from specviz.player.projection import label
-from specviz.player.run import Run, run_of
+from specviz.player.steps.frames import Frame, chosen, frame_at, step_of
+from specviz.player.steps.run import Run, run_of
+from specviz.player.steps.words import spoken
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace

@@ -14,11 +14,11 @@ import specviz as sv
 from specviz.core.trace.trace import Trace
 from specviz.figures.theme import DARK, LIGHT
 from specviz.player import film as film_module
-from specviz.player.frames import frame_at
 from specviz.player.picture.colours import few_colours, reduced
 from specviz.player.picture.gif import SAME, write_gif
 from specviz.player.picture.pixels import paint
-from specviz.player.run import run_of
+from specviz.player.steps.frames import frame_at
+from specviz.player.steps.run import run_of
 from tests.figures.runs import hostile, long_story, story
 from tests.player.runs import branching, decoded
 

@@ -1,14 +1,10 @@
-"""Frame by frame, Python shows what the player's script shows."""
+"""Where one is in a run: positions, steps, and the round to begin at."""
 
 from __future__ import annotations
 
-import json
-import math
-import subprocess
 import warnings
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,24 +13,16 @@ import pytest
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.core.trace.trace import Trace
-from specviz.player.captions import caption
-from specviz.player.draw_state import draw_at
-from specviz.player.frames import (
+from specviz.player.steps.frames import (
     Position,
-    cache_at,
     chosen,
     frame_at,
-    pending,
     position_at,
-    seconds_at,
     step_of,
 )
-from specviz.player.picture.tree import places
-from specviz.player.projection import pack, project
-from specviz.player.run import run_of
-from specviz.player.view_state import bars_at, measures_at, slots_at
+from specviz.player.steps.run import run_of
 from tests.figures.runs import hostile, story
-from tests.player.node import NODE
+from tests.player import handmade
 from tests.player.runs import branching, decoded, pair
 
 
@@ -124,130 +112,6 @@ def made(name: str) -> Trace:
     return RUNS[name]()
 
 
-def told(trace: Trace, folder: Path) -> list[dict[str, Any]]:
-    """Every frame of a run as the script tells it."""
-    (folder / "run").write_bytes(pack(project(trace)))
-    script = Path(__file__).with_name("js") / "told.mjs"
-    done = subprocess.run(
-        [NODE, str(script), str(folder / "run")],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=100,
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.split("\n")]
-
-
-def alike(ours: Any, theirs: Any) -> bool:
-    """Whether two values are the same; JSON has no word for NaN but null."""
-    if isinstance(ours, float) or isinstance(theirs, float):
-        if theirs is None:
-            return not math.isfinite(ours)
-        return math.isclose(ours, theirs, rel_tol=1e-6, abs_tol=1e-7)
-    if isinstance(ours, (list, tuple)):
-        return len(ours) == len(theirs) and all(map(alike, ours, theirs))
-    return bool(ours == theirs)
-
-
-def differences(trace: Trace, frames: list[dict[str, Any]]) -> list[str]:
-    """What Python shows otherwise than the script, frame by frame."""
-    run = run_of(trace)
-    found = [] if run.steps == len(frames) else [f"{run.steps} steps, not {len(frames)}"]
-    for step, theirs in enumerate(frames[: run.steps]):
-        frame = frame_at(run, step)
-        bars, draw, now = bars_at(run, frame), draw_at(run, frame), measures_at(run, frame)
-        tree = places(run, frame)
-        caches = [cache_at(run, frame, which) for which in ("target", "draft")]
-        ours = {
-            "step": step,
-            **{n: getattr(frame, n) for n in ("round", "phase", "node", "closing", "emitted")},
-            "status": list(frame.status),
-            "seen_p": frame.seen_p,
-            "settled": frame.settled,
-            "pending": pending(run, frame),
-            "caption": caption(run, frame),
-            "seconds": seconds_at(run, frame),
-            "caches": [
-                {n: getattr(one, n) for n in ("before", "now", "peak", "after")} for one in caches
-            ],
-            "slots": [
-                [[s.at, s.state, s.text] for s in slots_at(run, frame, which)[1]]
-                for which in ("target", "draft")
-            ],
-            "bars": [
-                bars.mode,
-                bars.title,
-                [[b.text, b.p, b.q, bool(b.proposed)] for b in bars.rows],
-            ],
-            "overlap": bars.overlap,
-            "tail": [bars.tail.p, bars.tail.q, bars.tail.over],
-            "draw": {
-                "says": draw.says,
-                "test": draw.test,
-                "pieces": [[run.text(one.token), one.p, one.lo] for one in draw.pieces],
-                "title": draw.title,
-                "v": draw.v,
-                "contests": [
-                    [
-                        contest.title,
-                        [
-                            [one.text, one.role, one.mark, one.look, one.start, one.end, one.value]
-                            for one in contest.lanes
-                        ],
-                    ]
-                    for contest in draw.contests
-                ],
-            },
-            "measures": {
-                "rounds": now.rounds,
-                "tokens": now.tokens,
-                "perPass": now.per_pass,
-                "alpha": now.alpha,
-                "accepted": now.accepted,
-                "proposed": now.proposed,
-                "speedup": now.speedup,
-                "seconds": now.seconds,
-            },
-            "tree": {
-                "leaves": tree.leaves,
-                "levels": tree.levels,
-                "nodes": [[i, tree.x[i], tree.y[i]] for i in tree.nodes],
-                "folds": [list(one) for one in tree.folds],
-            },
-        }
-        for name, value in ours.items():
-            other = theirs[name]
-            if isinstance(value, dict):
-                same = all(alike(value[key], other.get(key)) for key in value)
-            else:
-                same = alike(value, other)
-            if not same:
-                found.append(f"step {step}, {name}: {value!r} is not {other!r}")
-    return found
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_every_frame_is_the_players(name: str, tmp_path: Path) -> None:
-    trace = made(name)
-    assert not differences(trace, told(trace, tmp_path))
-
-
-def test_another_run_would_be_told_apart(tmp_path: Path) -> None:
-    frames = told(made("chain"), tmp_path)
-    assert len(differences(decoded(seed=1), frames)) > 20
-
-
-def test_a_fault_in_one_frame_would_be_seen(tmp_path: Path) -> None:
-    frames = told(made("chain"), tmp_path)
-    frames[7]["emitted"] += 1
-    frames[9]["status"][0] = "never"
-    assert [line.split(":")[0] for line in differences(made("chain"), frames)] == [
-        "step 7, emitted",
-        "step 9, status",
-    ]
-
-
 @pytest.mark.parametrize("name", RUNS)
 def test_positions_and_steps_are_inverse(name: str) -> None:
     run = run_of(made(name))
@@ -276,6 +140,32 @@ def test_what_is_left_out_of_a_position_is_filled_in() -> None:
     assert chosen(run, 1, None, "decide") == Position(1, "decide", 1)
     assert chosen(run, 1, phase="rollback") == Position(1, "rollback")
     assert chosen(run_of(plain())) == Position(0, "close")
+
+
+def test_the_player_begins_at_the_round_that_explains_most() -> None:
+    run = handmade.run(
+        [
+            {"nodes": [(" one", 1, 0.5, 0.4, 0.1)], "closing": " two", "kind": 2},
+            {"nodes": [(" a", 2, 0.001, 0.4, 0.9)], "closing": " b", "kind": 1},
+            {
+                "nodes": [
+                    (" the", 1, 0.6, 0.5, 0.3), (" old", 1, 0.3, 0.4, 0.2),
+                    (" fox", 2, 0.2, 0.4, 0.9),
+                ],
+                "closing": " cat",
+                "kind": 1,
+            },
+            {
+                "nodes": [
+                    ("x1", 1, 0.6, 0.5, 0.3), ("x2", 1, 0.3, 0.4, 0.2), ("x3", 2, 0.2, 0.4, 0.9),
+                ],
+                "closing": "x4",
+                "kind": 1,
+            },
+        ]
+    )  # fmt: skip
+    assert run.header["opening"] == 2
+    assert chosen(run) == Position(2, "decide", 2)
 
 
 @pytest.mark.parametrize(

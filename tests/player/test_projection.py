@@ -12,11 +12,11 @@ import pytest
 import specviz as sv
 from specviz.core.trace.trace import Trace
 from specviz.figures.comparison import Comparison
-from specviz.player.frames import frame_at
 from specviz.player.page import page
 from specviz.player.projection import MAGIC, MOST_STRINGS, NONE, label, node_columns, pack, project
-from specviz.player.run import run_of
-from specviz.player.view_state import measures_at
+from specviz.player.steps.frames import frame_at
+from specviz.player.steps.run import run_of
+from specviz.player.steps.views import measures_at
 from tests.figures.runs import HOSTILE, hostile, long_story, story
 from tests.player.runs import branching, decoded, pair
 
@@ -41,6 +41,7 @@ def test_columns_have_a_row_each_and_describe_themselves() -> None:
     sizes = {"u1": 1, "u2": 2, "i4": 4, "f4": 4}
     body = sum(sizes[k] * w * len(trace.node_table) for _, k, w, _ in header["node_columns"])
     body += sum(sizes[k] * w * len(trace) for _, k, w, _ in header["round_columns"])
+    body += sum(sizes[k] * w * header["steps"] for _, k, w, _ in header["step_columns"])
     packed = pack(made)
     assert len(packed) == 8 + int.from_bytes(packed[4:8], "little") + body
     assert (8 + int.from_bytes(packed[4:8], "little")) % 8 == 0
@@ -84,7 +85,7 @@ def test_top_tokens_hold_the_proposal_first_and_all_mass() -> None:
         distribution = (made[f"top_{name}"][0] / 65_535) ** 2
         tail = (made[f"tail_{name}"][0] / 65_535) ** 2
         assert np.allclose(distribution.sum(axis=1) + tail.sum(axis=1), 1, atol=1e-3)
-    assert columns.keys() == made.keys()
+    assert columns.keys() <= made.keys()
 
 
 def test_hostile_tokens_become_signs() -> None:

@@ -16,8 +16,6 @@ import specviz as sv
 from specviz.core.formatting import format_number
 from specviz.core.trace.trace import Trace
 from specviz.figures.theme import DARK, LIGHT, contrast
-from specviz.player.captions import evidence, trimmed
-from specviz.player.frames import frame_at
 from specviz.player.picture import view_caches
 from specviz.player.picture.colours import GROUNDS, INKS
 from specviz.player.picture.layout import DRAWN, MARGIN, pictured
@@ -34,9 +32,11 @@ from specviz.player.picture.scene import (
     wrapped,
 )
 from specviz.player.picture.view_text import _word, broken, in_reading_order, words_at
-from specviz.player.run import run_of
+from specviz.player.steps.frames import frame_at
+from specviz.player.steps.run import run_of
+from specviz.player.steps.views import slots_at
+from specviz.player.steps.words import evidence, trimmed
 from specviz.player.still import DRAWABLE, SUFFIXES, Still, still
-from specviz.player.view_state import slots_at
 from tests.figures.runs import hostile, story, trace_of
 from tests.player.runs import WORDS, branching, decoded, pair
 

@@ -18,21 +18,6 @@ export function passes(data, row) {
 }
 
 /**
- * What is settled once the tests 0 to `told` are known: kept up to the last that passed, the rest
- * only by the last test.
- * @param {Data} data @param {number} first row of the round @param {number} told -1 for none yet
- * @param {number} last the last position @param {string[]} status is filled in
- */
-export function settleBlock(data, first, told, last, status) {
-  let kept = -1;
-  for (let i = 0; i <= told; i++) if (passes(data, first + i)) kept = i;
-  for (let i = 0; i <= last; i++) {
-    if (told === last) status[i] = data.node.verdict[first + i] === 1 ? "accepted" : "rejected";
-    else if (i <= kept) status[i] = "accepted";
-  }
-}
-
-/**
  * How many positions would be kept with another u at one of them.
  * @param {Data} data @param {import("./frame.js").Frame} frame @param {number} u
  */

@@ -3,8 +3,7 @@
 
 import { NONE, rowOf, tokenText } from "./decode.js";
 import { h, pool, setAttr, setClip, setText, show, trimmed } from "./dom.js";
-import { number, quoted } from "./numbers.js";
-import { evidence } from "./words.js";
+import { number } from "./numbers.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /**
@@ -91,19 +90,8 @@ export function targetRace(data, row) {
     trimmed(tokenText(data, own)),
     first,
     data.node.own_second[row],
-    { text, same, time: same ? first : arrival(data, row) },
+    { text, same, time: same ? first : data.node.late[row] },
   );
-}
-
-/**
- * When a proposal arrives in the target's race: the draft's race had the same noise E, and took
- * E / q; the target's takes E / p. NaN where the proposal was not drawn so.
- * @param {Data} data @param {number} row
- */
-export function arrival(data, row) {
-  if (data.node.q_draw[row] !== 2 || data.isTree) return NaN;
-  const p = data.node.p[row];
-  return p > 0 ? (data.node.q_time[row] * data.node.q[row]) / p : Infinity;
 }
 
 /**
@@ -168,50 +156,6 @@ export function topTwo(data, table, row) {
       };
     }),
   };
-}
-
-/**
- * What a contest says of a proposal.
- * @param {Data} data @param {number} row
- */
-export function verdictOf(data, row) {
-  const token = data.node.token[row],
-    x = quoted(tokenText(data, token));
-  const own = data.node.own[row],
-    rule = data.header.rule;
-  if (own !== NONE && data.node.own_time[row] >= 0) {
-    const first = data.node.own_time[row],
-      second = data.node.own_second[row];
-    const ahead = second < Infinity ? `, the next at ${number(second)}` : "";
-    const won = `${quoted(tokenText(data, own))} arrived first, at ${number(first)}${ahead}`;
-    if (own === token) return `No u here. ${won}. The proposal is that token: accepted.`;
-    const time = arrival(data, row);
-    const late =
-      time === Infinity
-        ? `: with p = 0 it never arrives`
-        : time >= 0
-          ? `: with the same noise it arrives at ${number(time)}`
-          : "";
-    return `No u here. ${won}. The proposal ${x} is another one${late}: rejected.`;
-  }
-  if (rule === "greedy") {
-    const best = evidence(data, row).own,
-      p = data.node.p[row];
-    const most = Math.max(...rowOf(data, "node", "top_p", row));
-    const whole = most === 1 ? " At temperature 0 all of p lies on one token." : "";
-    if (best === token)
-      return `No draw: the target's most likely token is the proposal ${x}: accepted.${whole}`;
-    return (
-      `No draw: the target's most likely token is ${quoted(tokenText(data, best))} (p = ` +
-      `${number(most)}); the proposal ${x} has ${number(p)}, a gap of ${number(most - p)}: ` +
-      `rejected.${whole}`
-    );
-  }
-  const kept = data.node.verdict[row] === 1;
-  return (
-    `No draw: this rule looks only at p, which gives ${x} ${number(data.node.p[row])}: ` +
-    `${kept ? "enough, accepted" : "too little, rejected"}.`
-  );
 }
 
 function lane() {

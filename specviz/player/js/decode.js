@@ -8,6 +8,7 @@
  * @property {number} rounds   how many rounds there are
  * @property {Columns} node    one row per proposal; `top`, `residual` … have `width[name]` per row
  * @property {Columns} round   one row per round
+ * @property {Columns} step    one row per step: phase, node, which words, places new in the caches
  * @property {Record<string, number>} width
  * @property {Int32Array} start  (rounds + 1) first proposal of each round
  * @property {Int32Array} depth  (nodes) depth in the round's tree, 0 for the first place
@@ -52,8 +53,8 @@ export function decode(bytes) {
     throw new Error("this is no run that the player can read");
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(4, true);
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length)));
-  if (header.version !== 1)
-    throw new Error(`this run is written in version ${header.version}; the player reads 1`);
+  if (header.version !== 2)
+    throw new Error(`this run is written in version ${header.version}; the player reads 2`);
   /** @type {Record<string, number>} */
   const width = {};
   let at = 8 + length;
@@ -71,7 +72,8 @@ export function decode(bytes) {
   };
   const node = read(header.node_columns, header.nodes);
   const round = read(header.round_columns, header.rounds);
-  return indexed(header, node, round, width);
+  const step = read(header.step_columns, header.steps);
+  return indexed(header, node, round, step, width);
 }
 
 /** @param {Uint8Array} bytes @param {number} at @param {string} kind @param {number} count */
@@ -98,11 +100,11 @@ function unscale(column, scale) {
 
 /**
  * Add what follows from the columns, once, so that drawing only looks things up.
- * @param {any} header @param {Columns} node @param {Columns} round
+ * @param {any} header @param {Columns} node @param {Columns} round @param {Columns} step
  * @param {Record<string, number>} width
  * @returns {Data}
  */
-export function indexed(header, node, round, width) {
+export function indexed(header, node, round, step, width) {
   const rounds = header.rounds;
   const start = new Int32Array(rounds + 1);
   const outStart = new Int32Array(rounds + 1);
@@ -162,6 +164,7 @@ export function indexed(header, node, round, width) {
     rounds,
     node,
     round,
+    step,
     width,
     start,
     depth,

@@ -2,9 +2,8 @@
 
 import { h, setAttr, setText, show } from "./dom.js";
 import { inBlocks, passes } from "./block.js";
-import { looksAtP } from "./judging.js";
-import { count, number } from "./numbers.js";
-import { evidence } from "./words.js";
+import { count } from "./numbers.js";
+import { evidence, told } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -25,17 +24,17 @@ export function answerAt(data, frame) {
  */
 export function scorebook(data) {
   /** @type {Map<number, boolean | null>} step → guess (null: only revealed) */
-  const told = new Map();
+  const guesses = new Map();
   let right = 0,
     asked = 0,
     best = 0;
   return {
     /** @param {Frame} frame whether its verdict is still to be guessed */
-    asks: (frame) => frame.phase === "decide" && !told.has(frame.step),
+    asks: (frame) => frame.phase === "decide" && !guesses.has(frame.step),
     /** @param {Frame} frame @param {boolean | null} guess kept, rejected, or only show it */
     answer(frame, guess) {
-      if (frame.phase !== "decide" || told.has(frame.step)) return;
-      told.set(frame.step, guess);
+      if (frame.phase !== "decide" || guesses.has(frame.step)) return;
+      guesses.set(frame.step, guess);
       if (guess === null) return;
       const it = evidence(data, frame.first + frame.node);
       asked++;
@@ -44,10 +43,10 @@ export function scorebook(data) {
       best += Math.max(a, 1 - a);
     },
     /** @param {Frame} frame */
-    guess: (frame) => told.get(frame.step),
+    guess: (frame) => guesses.get(frame.step),
     score: () => ({ right, asked, best }),
     clear() {
-      told.clear();
+      guesses.clear();
       right = asked = best = 0;
     },
   };
@@ -89,19 +88,8 @@ export function predictPanel(data, player) {
       let said = "Predict: play on to the next verdict.";
       /** @type {string | null} */
       let mark = null;
-      if (frame.concealed) {
-        const it = evidence(data, frame.first + frame.node);
-        said = inBlocks(data)
-          ? `Test ${frame.node + 1} of ${frame.status.length}: q = ${it.said.q}, p = ` +
-            `${it.said.p}. Does it pass?`
-          : data.header.judged_by_u
-            ? `q = ${it.said.q}, p = ${it.said.p}. Accepted or rejected?`
-            : data.header.rule === "greedy"
-              ? "Is it the target's most likely token?"
-              : looksAtP(data)
-                ? `p = ${number(it.p)}. Is that enough?`
-                : `p = ${number(it.p)}. Does the target draw the same token?`;
-      } else if (deciding && guess !== undefined) {
+      if (frame.concealed) said = told(data, frame, "question");
+      else if (deciding && guess !== undefined) {
         const yes = answerAt(data, frame);
         mark = guess === null ? null : guess === yes ? "right" : "wrong";
         const was = inBlocks(data)

@@ -1,8 +1,7 @@
-// Where one is: a position (round, phase, node) and its number, counted in steps.
-//
-// A round's steps: each proposal drafted (n), one pass of the target (1), each examined proposal
-// judged, the closing token drawn (1), the caches rolled back (1). Without proposals: the pass and
-// the closing token.
+// Where one is: a position (round, phase, node) and its number, counted in steps. Which steps a
+// round has is written in the run's table of steps.
+
+import { NONE } from "./decode.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /**
@@ -38,25 +37,17 @@ export function timeline(data) {
 
   /** @param {number} r */
   const examined = (r) => {
-    const first = data.start[r],
-      found = [];
-    for (let i = first; i < data.start[r + 1]; i++) if (data.node.verdict[i]) found.push(i - first);
-    if (data.isTree) found.sort((a, b) => data.depth[first + a] - data.depth[first + b] || a - b);
+    const found = [];
+    for (let s = start[r]; s < start[r + 1]; s++)
+      if (PHASES[data.step.phase[s]] === "decide") found.push(data.step.node[s]);
     return found;
   };
 
   /** @param {number} step @returns {Position} */
   const at = (step) => {
-    const round = roundOf(start, step);
-    const n = data.round.nodes[round];
-    const k = step - start[round];
-    if (!n) return { round, phase: k ? "close" : "verify", node: -1 };
-    if (k < n) return { round, phase: "draft", node: k };
-    if (k === n) return { round, phase: "verify", node: -1 };
-    const judged = examined(round);
-    const j = k - n - 1;
-    if (j < judged.length) return { round, phase: "decide", node: judged[j] };
-    return { round, phase: j === judged.length ? "close" : "rollback", node: -1 };
+    const node = data.step.node[step];
+    const phase = /** @type {Position["phase"]} */ (PHASES[data.step.phase[step]]);
+    return { round: roundOf(start, step), phase, node: node === NONE ? -1 : node };
   };
 
   /** @param {Position} position */

@@ -3,9 +3,8 @@
 import { inBlocks } from "./block.js";
 import { NONE, rowOf, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setClip, setStyle, setText, trimmed } from "./dom.js";
-import { comesLater } from "./tree_window.js";
 import { number } from "./numbers.js";
-import { distributionRows, rejectedRow } from "./words.js";
+import { distributionRows, massLeft, told } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -43,18 +42,12 @@ export function barsAt(data, frame) {
   const [qa, qb] = rowOf(data, "node", "tail_q", row);
   return {
     mode: frame.seenP ? "both" : "q",
-    title: titleOf(frame.seenP, comesLater(data, frame, node)),
+    title: told(data, frame, "title"),
     rows,
     overlap: data.node.overlap[row],
     // where p > q the tail's overlap is q, elsewhere p
     tail: { p: pa + pb, q: qa + qb, over: qa + pb },
   };
-}
-
-function titleOf(seenP, later) {
-  if (!seenP)
-    return `draft q${later ? " without its earlier siblings" : ""}: the target has not looked yet`;
-  return later ? "p and q if its earlier siblings are rejected" : "target p and draft q";
 }
 
 /** @param {Data} data @param {Frame} frame @returns {Bars} */
@@ -72,19 +65,12 @@ function closingDistribution(data, frame) {
     }))
     .slice(0, ROWS);
   const seen = rows.reduce((sum, one) => sum + one.p, 0);
-  const blocks = inBlocks(data),
-    row = residual && !blocks ? rejectedRow(data, frame) : -1;
   return {
     mode: "distribution",
-    // of p only the share that the kept block leaves goes into a block's residual
-    title: !residual
-      ? "target p after the last token"
-      : blocks
-        ? "residual: max(0, share · p − q), scaled up to 1"
-        : "residual: max(0, p − q), scaled up to 1",
+    title: told(data, frame, "title"),
     rows,
     residual,
-    overlap: row < 0 ? NaN : data.node.overlap[row],
+    overlap: residual && !inBlocks(data) ? 1 - massLeft(data, r) : NaN,
     tail: { p: Math.max(0, 1 - seen), q: 0, over: 0 },
   };
 }

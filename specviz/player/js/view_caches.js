@@ -2,7 +2,6 @@
 
 import { pieceText, tokenText } from "./decode.js";
 import { h, pool, setAttr, setStyle, setText, show, trimmed } from "./dom.js";
-import { cacheAt } from "./frame.js";
 import { count } from "./numbers.js";
 
 /** @typedef {import("./decode.js").Data} Data */
@@ -11,6 +10,18 @@ import { count } from "./numbers.js";
 const BEFORE = 4,
   MOST = 24,
   ACROSS = 12;
+
+/**
+ * The lengths of a cache: before the round, now, at its longest, after the round.
+ * @param {Data} data @param {Frame} frame @param {string} which
+ */
+export function cacheAt(data, frame, which) {
+  const of = (/** @type {string} */ name) => data.round[`${which}_${name}`][frame.round];
+  const before = of("before"),
+    peak = of(which === "target" ? "verified" : "proposed"),
+    now = before + data.step[`${which}_new`][frame.step];
+  return { before, now, peak, after: of("after"), used: peak > 0 };
+}
 
 /**
  * The slots of a cache at a frame: `kept` was there before, `new` was written in this round,

@@ -3,13 +3,12 @@
 // token is drawn from. Both can be dragged: what if the draw had been another one? Where no u
 // decides, the races or likeliest tokens that do.
 
-import { board, closingRace, draftRace, targetRace, topTwo, verdictOf } from "./contests.js";
+import { board, closingRace, draftRace, targetRace, topTwo } from "./contests.js";
 import { NONE, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setStyle, setText, show, trimmed } from "./dom.js";
-import { aboutTo, chanceOf, looksAtP } from "./judging.js";
-import { blockSaid, goesOn, oneByOne, walkAt, walked } from "./walk.js";
+import { blockSaid, oneByOne, walkAt, walked } from "./walk.js";
 import { number, quoted } from "./numbers.js";
-import { evidence, distributionRows, rejectedRow, testedInBlock } from "./words.js";
+import { evidence, distributionRows, fill, told } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
 /** @typedef {import("./frame.js").Frame} Frame */
@@ -25,24 +24,18 @@ import { evidence, distributionRows, rejectedRow, testedInBlock } from "./words.
  */
 export function drawAt(data, frame, whatIf = null, hint = false) {
   if (frame.phase === "draft") return draftDraw(data, frame);
-  if (frame.phase === "verify") return { says: aboutTo(data, frame.status.length > 0) };
+  if (frame.phase === "verify") return { says: told(data, frame, "says") };
   if (frame.phase === "decide") return testDraw(data, frame, whatIf, hint);
   return closingDraw(data, frame, whatIf);
 }
 
 function draftDraw(data, frame) {
   const row = frame.first + frame.node,
-    it = evidence(data, row);
-  if (it.oneHot) return { says: `No draw: the draft chose ${quoted(it.text)} outright.` };
-  if (data.node.q_draw[row] === 2)
-    return {
-      contests: [draftRace(data, row)],
-      says: `${quoted(it.text)} won a race over q, with the same noise as the target's own draw.`,
-    };
-  return {
-    distribution: draftDistribution(data, row, "draft q, stacked from 0 to 1"),
-    says: `A uniform number picks the part of q where it falls: ${quoted(it.text)}.`,
-  };
+    says = told(data, frame, "says"),
+    how = data.node.q_draw[row];
+  if (how === 0) return { says };
+  if (how === 2) return { contests: [draftRace(data, row)], says };
+  return { distribution: draftDistribution(data, row, "draft q, stacked from 0 to 1"), says };
 }
 
 /** The draft's own inverse CDF: where its draw fell. */
@@ -79,17 +72,12 @@ function testDraw(data, frame, whatIf, hint) {
   if (frame.concealed)
     return {
       test: { ...test, a: NaN },
-      says: hint
-        ? `The draw is u = ${number(it.u)}. Is it below ${oneByOne(data) ? chanceOf(data) : "h"}?`
-        : "What the draw was is hidden.",
+      says: hint ? fill(data, frame, data.header.hints.hint) : told(data, frame, "saysAsked"),
     };
   if (changed) return supposed(data, frame, whatIf, test, it, row);
-  const fell = `u = ${it.said.u} ${it.u < it.a ? "falls" : "does not fall"} below ${it.said.a}`;
-  const says = oneByOne(data)
-    ? `${fell}: ${it.kept ? "accepted" : "rejected"}.`
-    : testedInBlock(data, frame);
-  const mine = data.round.closing_kind[frame.round] === 1 && closes(data, frame, row);
-  if (it.kept || !mine) return { test, says: says + (data.isTree ? goesOn(data, frame) : "") };
+  const says = told(data, frame, "says");
+  const mine = data.round.closing_kind[frame.round] === 1 && closes(data, frame);
+  if (it.kept || !mine) return { test, says };
   const rows = withClosing(data, frame, restOf(data, frame, row), true);
   if (!rows.length) return { test, says };
   const real = data.round.closing_u[frame.round],
@@ -99,14 +87,7 @@ function testDraw(data, frame, whatIf, hint) {
     ? at(rows, v)
     : (rows.find((r) => r.token === data.round.closing[frame.round]) ?? null);
   const distribution = { rows, v, real, chosen, colour: "r", title: REST };
-  if (!moved)
-    return {
-      test,
-      distribution,
-      says:
-        `${says} The ${oneByOne(data) ? "next" : "closing"} draw will fall on ` +
-        `${name(data, chosen)}.`,
-    };
+  if (!moved) return { test, distribution, says };
   return {
     test,
     distribution,
@@ -119,8 +100,10 @@ function testDraw(data, frame, whatIf, hint) {
 const REST = "residual, stacked from 0 to 1: the draw picks the new token";
 
 /** Whether a verdict is the one that the round's residual follows. */
-function closes(data, frame, row) {
-  return oneByOne(data) ? rejectedRow(data, frame) === row : frame.node === frame.status.length - 1;
+function closes(data, frame) {
+  return (
+    frame.node === (oneByOne(data) ? data.round.rejected[frame.round] : frame.status.length - 1)
+  );
 }
 
 /** The residual after a rejection; under block verification a share of p goes into it. */
@@ -189,10 +172,6 @@ function supposed(data, frame, whatIf, test, it, row) {
   };
 }
 
-const OWN_HIDDEN =
-  "No u here: the proposal is accepted if the target's own token is the same. Which that is, " +
-  "is hidden.";
-
 /** A proposal that was compared with the target's own token. */
 function contested(data, frame, row) {
   const distribution =
@@ -203,29 +182,19 @@ function contested(data, frame, row) {
     return {
       distribution,
       contests: [draftRace(data, row)],
-      says: looksAtP(data)
-        ? "No u here: the proposal is accepted if the target's p for it is enough."
-        : OWN_HIDDEN,
+      says: told(data, frame, "saysAsked"),
     };
   const race =
     targetRace(data, row) ?? (data.header.rule === "greedy" ? topTwo(data, "node", row) : null);
-  return { distribution, contests: [race, draftRace(data, row)], says: verdictOf(data, row) };
+  return { distribution, contests: [race, draftRace(data, row)], says: told(data, frame, "says") };
 }
 
 function closingDraw(data, frame, whatIf) {
   const r = frame.round,
-    how = data.round.closing_draw[r];
-  const token = tokenText(data, data.round.closing[r]);
-  if (how === 0)
-    return {
-      contests: [topTwo(data, "round", r)],
-      says: `No draw: ${quoted(token)} is the target's most likely token.`,
-    };
-  if (how === 2)
-    return {
-      contests: [closingRace(data, r)],
-      says: `All tokens race, likelier ones are faster: ${quoted(token)} arrived first.`,
-    };
+    how = data.round.closing_draw[r],
+    happened = told(data, frame, "says");
+  if (how === 0) return { contests: [topTwo(data, "round", r)], says: happened };
+  if (how === 2) return { contests: [closingRace(data, r)], says: happened };
   const rows = withClosing(data, frame, distributionRows(data, "round", "distribution", r), true);
   const real = data.round.closing_u[r];
   const changed = whatIf?.v !== undefined;
@@ -247,7 +216,7 @@ function closingDraw(data, frame, whatIf) {
     distribution,
     says: changed
       ? `What if the draw were ${number(v)}? Then ${name(data, chosen)} would be emitted.`
-      : `The draw ${number(v)} falls on ${quoted(token)}.`,
+      : happened,
   };
 }
 

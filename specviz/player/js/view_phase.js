@@ -3,9 +3,7 @@
 import { inBlocks, passes } from "./block.js";
 import { NONE, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setText, show, trimmed } from "./dom.js";
-import { asks, takesThePlace } from "./judging.js";
 import { PHASES } from "./timeline.js";
-import { judgedBy, nearest } from "./tree_window.js";
 import { count, number } from "./numbers.js";
 import { evidence } from "./words.js";
 
@@ -60,7 +58,7 @@ export const phaseView = {
     const steps = PHASES.map((phase) =>
       h("div", { class: "svp-step", role: "listitem", "data-phase": phase }, [
         h("b", { text: SAYS[phase][0] }),
-        h("span", { text: phase === "decide" ? asks(data) : SAYS[phase][1] }),
+        h("span", { text: phase === "decide" ? data.header.hints.asks : SAYS[phase][1] }),
       ]),
     );
     const strip = h(
@@ -115,10 +113,10 @@ export const phaseView = {
         const last = steps[3].firstChild,
           hint = steps[3].lastChild;
         setText(last, kind === 1 ? "Resample" : kind === 2 ? "Bonus" : "Sample");
-        setText(hint, kind === 1 ? takesThePlace(data) : "from the target's p");
+        setText(hint, kind === 1 ? data.header.hints.instead : "from the target's p");
         setAttr(beam, "data-on", frame.phase === "verify" || null);
 
-        const shown = chosen(data, frame);
+        const shown = chosen(frame);
         const made = proposals(shown.length);
         shown.forEach((node, k) => fill(data, frame, made[k], node));
         if (closing.el !== cards.lastChild) cards.append(closing.el);
@@ -130,7 +128,7 @@ export const phaseView = {
         const order = data.header.right_to_left
           ? "Cards stand in the order of drawing, the text in its reading order. "
           : "";
-        const told = others + order + judgedBy(data);
+        const told = others + order + data.header.hints.siblings;
         show(more, told !== "");
         if (told) setText(more, told);
       },
@@ -138,11 +136,9 @@ export const phaseView = {
   },
 };
 
-/** The proposals that get a card: of a large tree those around the path. */
-function chosen(data, frame) {
-  const all = frame.status.map((_, i) => i);
-  if (!data.isTree || all.length <= MOST) return all.slice(0, MOST);
-  return nearest(data, frame, MOST);
+/** The proposals that get a card; a large tree is shown by the view of the tree. */
+function chosen(frame) {
+  return frame.status.map((_, i) => i).slice(0, MOST);
 }
 
 function fill(data, frame, one, node) {

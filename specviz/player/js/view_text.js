@@ -2,7 +2,6 @@
 
 import { KINDS, NONE, pieceText, tokenText } from "./decode.js";
 import { h, pool, setAttr, setText, show, trimmed } from "./dom.js";
-import { pathTo } from "./frame.js";
 import { stepOfToken } from "./timeline.js";
 import { number } from "./numbers.js";
 import { evidence } from "./words.js";
@@ -38,6 +37,13 @@ export function pending(data, frame) {
   for (let i = 0, parent = NONE; i < n; i++)
     if (data.node.parent[frame.first + i] === parent) (chain.push(i), (parent = i));
   return chain;
+}
+
+/** The proposals from the root of the round's tree to one of them, itself last. */
+function pathTo(data, frame, node) {
+  const path = [];
+  for (let i = node; i !== NONE && i >= 0; i = data.node.parent[frame.first + i]) path.unshift(i);
+  return path;
 }
 
 function token() {

@@ -1,8 +1,7 @@
 // (h) The tree of proposals with its accepted path, and the attention mask of its one pass.
 
-import { tokenText } from "./decode.js";
+import { NONE, tokenText } from "./decode.js";
 import { h, pool, setAttr, setText, show, trimmed } from "./dom.js";
-import { judgedBy, maskPath, MOST_IN_TREE, placesIn, windowAt } from "./tree_window.js";
 import { GLYPHS } from "./view_phase.js";
 import { oneByOne, walkAt } from "./walk.js";
 import { count, number } from "./numbers.js";
@@ -68,7 +67,7 @@ export const treeView = {
     setText(
       note,
       "In the one pass each proposal sees the text so far, its own ancestors and itself: a row " +
-        `per proposal. ${judgedBy(data)}`,
+        `per proposal. ${data.header.hints.siblings}`,
     );
     let drawn = -1,
       key = "";
@@ -89,7 +88,7 @@ export const treeView = {
 
     const place = (/** @type {Frame} */ frame, /** @type {any} */ window) => {
       const n = data.round.nodes[frame.round],
-        at = placesIn(window);
+        at = placesOf(window);
       const px = (/** @type {number} */ level) => 4 + (level ? ROOT + (level - 1) * ACROSS : 0);
       const py = (/** @type {number} */ line) => 4 + line * DOWN;
       const bend = (
@@ -103,7 +102,7 @@ export const treeView = {
           y1 = py(line) + HIGH / 2;
         return `M${x0} ${y0}C${x0 + 12} ${y0} ${x1 - 12} ${y1} ${x1} ${y1}`;
       };
-      const lines = n > MOST_IN_TREE ? Math.max(at.leaves, HELD) : at.leaves;
+      const lines = at.folds.length ? Math.max(at.leaves, HELD) : at.leaves;
       setAttr(svg, "viewBox", `0 0 ${ROOT + at.levels * ACROSS - 14} ${lines * DOWN + 4}`);
       setAttr(svg, "aria-label", `Tree of ${count(n, "proposal")}`);
       setAttr(el, "style", `--svp-leaves: ${lines}`);
@@ -156,9 +155,10 @@ export const treeView = {
       update(frame, state) {
         if (drawn !== frame.round) masked(frame);
         drawn = frame.round;
-        const window = windowAt(data, frame);
-        if (key !== window.key) place(frame, window);
-        key = window.key;
+        const which = data.step.tree?.[frame.step] ?? -1,
+          window = data.header.trees[which] ?? { root: 0, at: 0, nodes: [], folds: [], levels: 0 };
+        if (key !== `${frame.round}:${which}`) place(frame, window);
+        key = `${frame.round}:${which}`;
         const asked = state.whatIf?.u !== undefined && frame.phase === "decide" && oneByOne(data);
         const would = new Map(
           asked ? walkAt(data, frame, state.whatIf.u).told.map((one) => [one.node, one.kept]) : [],
@@ -190,6 +190,48 @@ export const treeView = {
     };
   },
 };
+
+/** Where the proposals of a window stand, by proposal. @param {any} window */
+function placesOf({ root, at, nodes, folds, leaves, levels }) {
+  const of = (/** @type {number} */ k) => new Map(nodes.map((one) => [one[0], one[k]]));
+  return {
+    nodes: nodes.map((one) => one[0]),
+    up: of(1),
+    x: of(2).set(root, 0),
+    y: of(3).set(root, at),
+    folds: folds.map(([parent, more]) => ({ parent, more })),
+    fold: new Map(folds.map(([parent, , row]) => [parent, row])),
+    leaves: leaves ?? 1,
+    levels,
+  };
+}
+
+/**
+ * The mask of a round's one pass, as one outline of unit cells: row i has its ancestors and i.
+ * @param {Data} data @param {Frame} frame
+ */
+export function maskPath(data, frame) {
+  const n = data.round.nodes[frame.round],
+    least = n / 130,
+    inset = n > 40 ? 0 : 0.05;
+  const pieces = [];
+  for (let i = 0; i < n; i++) {
+    const seen = [];
+    for (let j = i; j !== NONE; j = data.node.parent[frame.first + j]) seen.unshift(j);
+    for (let k = 0; k < seen.length; k++) {
+      const from = seen[k];
+      // a small mask is drawn in cells, a large one in runs
+      if (!inset) while (k + 1 < seen.length && seen[k + 1] === seen[k] + 1) k++;
+      const long = Math.max(seen[k] + 1 - from, least) - 2 * inset,
+        high = Math.max(1, least) - 2 * inset;
+      pieces.push(
+        `M${from + inset} ` +
+          `${i + inset}h${+long.toFixed(2)}v${+high.toFixed(2)}h-${+long.toFixed(2)}z`,
+      );
+    }
+  }
+  return pieces.join("");
+}
 
 function shortened(data, frame, node, most) {
   const text = trimmed(tokenText(data, data.node.token[frame.first + node]));

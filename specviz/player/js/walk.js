@@ -147,20 +147,3 @@ export function walked(data, frame, walk) {
     );
   return out.join(" ");
 }
-
-/**
- * What comes after a verdict that did happen, in a tree.
- * @param {Data} data
- * @param {Frame} frame
- */
-export function goesOn(data, frame) {
-  const row = frame.first + frame.node,
-    kept = data.node.verdict[row] === 1;
-  const next = nextOf(data, frame, kept ? frame.node : data.node.parent[row], frame.node);
-  const name = next < 0 ? "" : quoted(tokenText(data, data.node.token[frame.first + next]));
-  if (kept)
-    return name
-      ? ` The walk descends: ${name} is next.`
-      : " It has no child: p after it closes the round.";
-  return name ? ` Its sibling ${name} is tried next, against the residual of p.` : "";
-}

@@ -10,8 +10,6 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from specviz.player.captions import caption
-from specviz.player.frames import Frame
 from specviz.player.picture import (
     view_bars,
     view_caches,
@@ -23,7 +21,9 @@ from specviz.player.picture import (
     view_tree,
 )
 from specviz.player.picture.scene import Box, Dash, Letters, Line, Scene
-from specviz.player.run import Run
+from specviz.player.steps.frames import Frame
+from specviz.player.steps.run import Run
+from specviz.player.steps.words import caption
 
 MARGIN, GAP, BETWEEN = 28.0, 16.0, 36.0
 HEAD = 36.0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from specviz.core.formatting import format_number
-from specviz.player.frames import Frame
 from specviz.player.picture.scene import Scene, measure
-from specviz.player.run import Run
-from specviz.player.view_state import Bar, Bars, bars_at, scale_of
+from specviz.player.steps.frames import Frame
+from specviz.player.steps.run import Run
+from specviz.player.steps.views import Bar, Bars, bars_at, scale_of
 
 ROWS, ROW = 6, 25.0
 LABEL, NUMBERS = 104.0, 118.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from specviz.player.captions import trimmed
-from specviz.player.frames import Frame
 from specviz.player.picture.scene import Scene, measure
-from specviz.player.run import Run
-from specviz.player.view_state import SLOTS_BEFORE, Slot, slots_at
+from specviz.player.steps.frames import Frame
+from specviz.player.steps.run import Run
+from specviz.player.steps.views import SLOTS_BEFORE, Slot, slots_at
+from specviz.player.steps.words import trimmed
 
 CELL, GAP, STRIP = 30.0, 3.0, 66.0
 NARROWEST, WIDE, TITLE = 58.0, 900.0, 270.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from specviz.core.formatting import format_number
-from specviz.player.captions import chance, trimmed
-from specviz.player.draw_state import DRAFTS, Contest, Draw, draw_at
-from specviz.player.frames import Frame, in_blocks
 from specviz.player.picture.scene import Scene, fitted, measure
-from specviz.player.run import Run
+from specviz.player.steps.draws import DRAFTS, Contest, Draw, draw_at
+from specviz.player.steps.frames import Frame
+from specviz.player.steps.run import Run
+from specviz.player.steps.words import in_blocks, trimmed
 
 RULER, TOP, LANE = 40.0, 46.0, 26.0
 
@@ -26,7 +26,7 @@ def draw(
     seen = draw_at(run, frame)
     at = y
     if seen.test:
-        against = "its h" if in_blocks(run) else chance(run)
+        against = "its h" if in_blocks(run) else run.header["hints"]["chance"]
         scene.text(x, at + 16, f"u on [0, 1] against {against}", 16, "muted", room=width)
         _test(scene, seen.test, in_blocks(run), x, at + TOP, width)
         at += TOP + RULER + 28

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from specviz.core.formatting import format_duration
-from specviz.player.frames import Frame, seconds_at
 from specviz.player.picture.scene import Scene
-from specviz.player.run import Run
+from specviz.player.steps.frames import Frame, seconds_at
+from specviz.player.steps.run import Run
 
 SPAN = 6
 """How many rounds, of average length, the lanes show."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from specviz.core.formatting import format_number
-from specviz.player.frames import Frame
 from specviz.player.picture.scene import Scene
-from specviz.player.run import Run
-from specviz.player.view_state import measures_at
+from specviz.player.steps.frames import Frame
+from specviz.player.steps.run import Run
+from specviz.player.steps.views import measures_at
 
 ROUNDS = 32
 CHART = 42.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from specviz.core.formatting import format_number
 from specviz.core.names import PHASES
-from specviz.player.captions import asks, evidence, takes_the_place, trimmed
-from specviz.player.frames import Frame, in_blocks, passes
 from specviz.player.picture.marks import GLYPHS, LOOKS, Look
 from specviz.player.picture.scene import Scene, measure
-from specviz.player.run import Run
+from specviz.player.steps.frames import Frame
+from specviz.player.steps.run import Run
+from specviz.player.steps.words import evidence, in_blocks, trimmed
 
 SLIM = 126.0
 """Below this width a phase has no room for a hint."""
@@ -75,11 +75,11 @@ def _says(run: Run, frame: Frame, phase: str) -> tuple[str, str]:
     if phase == "verify":
         return "Verify", "one pass, all at once"
     if phase == "decide":
-        return "Accept?", asks(run)
+        return "Accept?", run.header["hints"]["asks"]
     if phase == "rollback":
         return "Roll back", "both caches"
     if kind == 1:
-        return "Resample", takes_the_place(run)
+        return "Resample", run.header["hints"]["instead"]
     return ("Bonus" if kind == 2 else "Sample"), "from the target's p"
 
 
@@ -150,7 +150,7 @@ def _card(scene: Scene, run: Run, frame: Frame, node: int, x: float, y: float, w
     _mini(scene, x + 10, y + 64, wide - 20, "p", it.p, it.said["p"] if frame.seen_p else "")
     said = test_said(run, frame, node)
     if said:
-        colour = "accepted_ink" if passes(run, frame.first + node) else "rejected_ink"
+        colour = "accepted_ink" if _passes(run, frame.first + node) else "rejected_ink"
         ink = colour if mark in ("accepted", "rejected") else "text"
         scene.text(x + 10, y + CARD + 10, said, 15, ink, room=wide - 20)
 
@@ -161,7 +161,11 @@ def test_said(run: Run, frame: Frame, node: int) -> str:
         return ""
     if frame.phase == "decide" and node > frame.node:
         return ""
-    return "test ✓ passes" if passes(run, frame.first + node) else "test ✗ fails"
+    return "test ✓ passes" if _passes(run, frame.first + node) else "test ✗ fails"
+
+
+def _passes(run: Run, row: int) -> bool:
+    return bool(run.node["u"][row] < run.node["acceptance"][row])
 
 
 def _mini(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from specviz.figures.escaping import direction
-from specviz.player.frames import Frame, pending
 from specviz.player.picture.marks import GLYPHS, LOOKS
 from specviz.player.picture.scene import SLACK, Scene, drawable, fitted, measure
-from specviz.player.run import Run
+from specviz.player.steps.frames import Frame, pending
+from specviz.player.steps.run import Run
 
 SIZE, LINE = 24.0, 40.0
 SIGN = 15.0

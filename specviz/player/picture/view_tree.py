@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from specviz.player.captions import trimmed
-from specviz.player.frames import Frame, frame_at
 from specviz.player.picture.marks import GLYPHS, LOOKS
 from specviz.player.picture.scene import Scene
-from specviz.player.picture.tree import MOST, Places, places
-from specviz.player.projection import NONE
-from specviz.player.run import Run
+from specviz.player.steps.frames import Frame, frame_at
+from specviz.player.steps.run import NONE, Run
+from specviz.player.steps.tree import MOST, Places, places
+from specviz.player.steps.words import trimmed
 
 HIGHEST = 330.0
 HELD = 14

@@ -54,6 +54,6 @@ test("what Python packed is what is read here", { skip: !file && "runs from pyte
 
 test("what is no run is refused", () => {
   assert.throws(() => decode(new Uint8Array(16)), /no run that the player can read/);
-  const other = new TextEncoder().encode('SVP1\u0010\0\0\0{"version":2}    ');
-  assert.throws(() => decode(other), /written in version 2; the player reads 1/);
+  const other = new TextEncoder().encode('SVP1\u0010\0\0\0{"version":1}    ');
+  assert.throws(() => decode(other), /written in version 1; the player reads 2/);
 });

@@ -6,10 +6,9 @@ import { drawAt } from "../../../specviz/player/js/view_draw.js";
 import { slotsAt } from "../../../specviz/player/js/view_caches.js";
 import { blocksIn } from "../../../specviz/player/js/view_lanes.js";
 import { measuresAt } from "../../../specviz/player/js/view_measures.js";
-import { maskPath, placesIn, windowAt } from "../../../specviz/player/js/tree_window.js";
 import { pending } from "../../../specviz/player/js/view_text.js";
 import { tokensAt } from "../../../specviz/player/js/race_time.js";
-import { treeView } from "../../../specviz/player/js/view_tree.js";
+import { maskPath, treeView } from "../../../specviz/player/js/view_tree.js";
 import { phaseView } from "../../../specviz/player/js/view_phase.js";
 import { number } from "../../../specviz/player/js/numbers.js";
 import { all, install } from "./fakedom.mjs";
@@ -28,7 +27,7 @@ test("the draw that happened", () => {
   assert.equal(it.kept, false);
   assert.equal(it.changed, false);
   assert.equal(distribution.rows.at(-1).lo, distribution.chosen.lo); // what was drawn is there, although not among the likeliest
-  assert.match(says, /rejected\. The next draw will fall on “cat”/);
+  assert.equal(says, "u = .71: rejected. “cat” is next.");
 });
 
 test("what if u had been lower: kept, and the round would go on", () => {
@@ -69,8 +68,6 @@ test("the closing draw, as it was and as it might have been", () => {
     seen(story(), 6, { v: 0.7 }).says,
     /What if the draw were \.70\? Then “other” would be emitted/,
   );
-  const greedy = run([{ nodes: [], closing: " x", kind: 0, how: 0 }]);
-  assert.match(seen(greedy, 1).says, /No draw: “x”/);
 });
 
 test("bars: q alone while drafting, then both with their overlap and tails", () => {
@@ -124,14 +121,9 @@ test("running measures count what is over", () => {
   near(at(16).speedup, (6 * 0.01) / 0.035);
 });
 
-test("a tree: layout and mask", () => {
+test("a tree: its mask", () => {
   const { data, time } = tree(),
     frame = frameAt(data, time, 0);
-  const at = placesIn(windowAt(data, frame));
-  assert.equal(at.leaves, 3);
-  assert.equal(at.levels, 2);
-  assert.equal(at.y.get(1), (at.y.get(3) + at.y.get(4)) / 2);
-  assert.deepEqual(at.folds, []);
   const cells = [...maskPath(data, frame).matchAll(/M([\d.]+) ([\d.]+)h([\d.]+)/g)].map((one) =>
     one.slice(1).map(Math.floor).join(),
   );
@@ -152,26 +144,8 @@ function wide(widths) {
   return run([{ nodes, closing: " d", kind: 1 }]);
 }
 
-test("of a tree of hundreds a window is drawn: every proposal in question is in it, all are counted", () => {
-  for (const widths of [[8, 8, 6], [60], [2, 2, 2, 2, 2, 2, 2], [40, 1, 1]]) {
-    const { data, time } = wide(widths);
-    const n = data.round.nodes[0];
-    for (let step = 0; step < time.length; step++) {
-      const frame = frameAt(data, time, step),
-        at = placesIn(windowAt(data, frame));
-      assert.ok(frame.node < 0 || at.nodes.includes(frame.node));
-      assert.ok(at.nodes.length <= 40 && at.leaves <= 40, `${at.nodes.length} of ${n}`);
-      assert.equal(at.nodes.length + at.folds.reduce((sum, one) => sum + one.more, 0), n);
-      const rows = [...at.y.entries()]
-        .filter(([i]) => at.nodes.includes(i))
-        .map(([i, y]) => `${at.x.get(i)} ${y}`);
-      assert.equal(new Set(rows).size, rows.length);
-    }
-  }
-});
-
-test("the tree of a large round is made once, and a step changes little of it", () => {
-  const { data, time } = wide([8, 8, 6]);
+test("the tree of a round is made once, and a step changes little of it", () => {
+  const { data, time } = wide([4, 4]);
   const view = treeView.mount(data, time, {});
   const count = (node) => 1 + node.childNodes.reduce((sum, one) => sum + count(one), 0);
   const writes = (node) => node.writes + node.childNodes.reduce((sum, one) => sum + writes(one), 0);
@@ -205,7 +179,7 @@ test("a race counts the rounds that were over", () => {
   );
 });
 
-test("a later sibling's numbers are those that its siblings leave, and the page says so", () => {
+test("a later sibling's numbers are those that its siblings leave", () => {
   const made = tree();
   const { el, update } = phaseView.mount(made.data, made.time, {});
   for (let step = 0; step < made.time.length; step++) {
@@ -216,13 +190,7 @@ test("a later sibling's numbers are those that its siblings leave, and the page 
       x = bars.rows.find((one) => one.x);
     const card = all(el, (one) => one.attributes?.["data-focus"] === "")[0].textContent;
     assert.ok(card.includes(`q ${number(x.q)}`) && card.includes(`p ${number(x.p)}`), card);
-    assert.equal(bars.title.includes("earlier siblings"), [1, 4].includes(frame.node));
   }
-  assert.match(el.textContent, /judged by: what its earlier siblings leave/);
-  const chain = story(),
-    view = phaseView.mount(chain.data, chain.time, {});
-  view.update(frameAt(chain.data, chain.time, 0));
-  assert.doesNotMatch(view.el.textContent, /siblings/);
 });
 
 test("before the target has looked nothing is in the order of its p", () => {
@@ -235,19 +203,4 @@ test("before the target has looked nothing is in the order of its p", () => {
       .join(" ");
   assert.equal(order(0), "0.3 0.2");
   assert.equal(order(1), "0.2 0.3");
-});
-
-test("of a large tree the cards are those around the proposal in question", () => {
-  const { data, time } = wide([8, 8, 6]);
-  const { el, update } = phaseView.mount(data, time, {});
-  for (let step = 0; step < time.length; step += 7) {
-    const frame = frameAt(data, time, step);
-    update(frame);
-    if (frame.node >= 0)
-      assert.equal(all(el, (one) => one.attributes?.["data-focus"] === "").length, 1);
-    assert.equal(
-      all(el, (one) => one.attributes?.["data-n"] !== undefined && !one.hidden).length,
-      16,
-    );
-  }
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cacheAt, frameAt, secondsAt } from "../../../specviz/player/js/frame.js";
+import { frameAt, secondsAt } from "../../../specviz/player/js/frame.js";
+import { cacheAt } from "../../../specviz/player/js/view_caches.js";
 import { story, tree } from "./handmade.mjs";
 
 const statuses = ({ data, time }, steps) =>

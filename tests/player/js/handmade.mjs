@@ -1,7 +1,7 @@
 // Runs made by hand: small enough to say by heart what the player must show.
 
 import { indexed, NONE } from "../../../specviz/player/js/decode.js";
-import { timeline } from "../../../specviz/player/js/timeline.js";
+import { PHASES, timeline } from "../../../specviz/player/js/timeline.js";
 
 const F = Float32Array,
   U = Uint16Array,
@@ -34,6 +34,9 @@ export function run(rounds, more = {}) {
     emitted: B.from(of((n) => (n[1] === 1 ? 1 : 0))),
     q_draw: B.from(of(() => more.draw ?? 1)),
     own: U.from(of((n) => (n[6] === undefined ? NONE : id(n[6])))),
+    settled: U.from(of(() => 0)),
+    ratio: B.from(of((n) => (n[2] < n[3] ? 1 : 0))),
+    late: F.from(of((n) => ((n[8] ?? NaN) * n[3]) / n[2])),
     p: F.from(of((n) => n[2])),
     q: F.from(of((n) => n[3])),
     acceptance: F.from(of((n) => Math.min(1, n[2] / n[3]))),
@@ -62,6 +65,12 @@ export function run(rounds, more = {}) {
     position: I.from(positions),
     nodes: I.from(column((r) => r.nodes.length)),
     closing: U.from(column((r) => id(r.closing))),
+    rejected: U.from(
+      column((r) => {
+        const at = r.nodes.findLastIndex((n) => n[1] === 2);
+        return at < 0 ? NONE : at;
+      }),
+    ),
     closing_kind: B.from(column((r) => r.kind)),
     closing_emitted: B.from(column((r) => (r.cut ? 0 : 1))),
     closing_draw: B.from(column((r) => r.how ?? 1)),
@@ -100,6 +109,16 @@ export function run(rounds, more = {}) {
     judged_by_u: more.judged ?? true,
     label: "draft model",
     baseline: { seconds: 0.01, measured: false },
+    hints: {
+      asks: "u < p / q",
+      chance: "min(1, p / q)",
+      instead: "from the residual",
+      hint: "u = {u2}",
+      siblings: "",
+    },
+    words: WORDS,
+    trees: [{ root: 0, at: 0, nodes: [], folds: [], leaves: 1, levels: 1 }],
+    opening: 0,
   };
   const width = {
     top: K,
@@ -115,8 +134,110 @@ export function run(rounds, more = {}) {
     distribution_p: M,
     distribution_lo: M,
   };
-  const data = indexed(header, node, round, width);
+  const step = stepsOf(rounds, node, round, header.rule);
+  if (flat.some(({ n, i }) => (n[5] ?? i - 1) !== i - 1)) header.trees = treesOf(rounds);
+  const data = indexed(header, node, round, step, width);
   return { data, time: timeline(data) };
+}
+
+/** What is said, in a few words: the sentences themselves are Python's, and tested there. */
+const WORDS = [
+  ["{x} drafted, q {=q}.", "{x} was drawn.", "draft q"],
+  ["One pass.", "Next.", "p and q"],
+  [
+    "{x} q {=q} p {=p} a {=a}, u {=u}: accepted.",
+    "u {=u}: accepted.",
+    "p and q",
+    "{x} q {=q} p {=p}. Accepted or rejected?",
+    "Hidden.",
+    "q = {q}, p = {p}. Accepted or rejected?",
+  ],
+  [
+    "{x} q {=q} p {=p} a {=a}, u {=u}: rejected.",
+    "u {=u}: rejected. {c} is next.",
+    "p and q",
+    "{x} q {=q} p {=p}. Accepted or rejected?",
+    "Hidden.",
+    "q = {q}, p = {p}. Accepted or rejected?",
+  ],
+  ["Closed with {c}, p {=cp}.", "The draw {v} falls on {c}.", "closing"],
+  ["From {peak} to {after}.", "The draw {v} falls on {c}.", "closing"],
+];
+
+/** The table of steps, written down as the rounds go. */
+function stepsOf(rounds, node, round, rule) {
+  const rows = [];
+  let first = 0;
+  rounds.forEach((one, r) => {
+    const n = one.nodes.length,
+      depth = [],
+      made = [];
+    const add = (phase, i, words, target, draft) =>
+      made.push({ phase: PHASES.indexOf(phase), node: i < 0 ? NONE : i, words, target, draft });
+    const grown = (which, end) => round[`${which}_${end}`][r] - round[`${which}_before`][r];
+    const [verified, proposed] = [grown("target", "verified"), grown("draft", "proposed")];
+    one.nodes.forEach((x, i) => {
+      depth.push((x[5] ?? i - 1) < 0 ? 0 : depth[x[5] ?? i - 1] + 1);
+      add("draft", i, 0, 0, Math.max(0, proposed - (n - 1 - i)));
+    });
+    add("verify", -1, 1, verified, proposed);
+    const judged = one.nodes.map((_, i) => i).filter((i) => one.nodes[i][1]);
+    judged.sort((a, b) => depth[a] - depth[b] || a - b);
+    for (const i of judged) {
+      node.settled[first + i] = made.length;
+      add("decide", i, one.nodes[i][1] === 1 ? 2 : 3, verified, proposed);
+    }
+    if (rule === "block")
+      judged.forEach((i) => {
+        const passed = judged.filter(
+          (j) => j >= i && one.nodes[j][4] < one.nodes[j][2] / one.nodes[j][3],
+        );
+        node.settled[first + i] =
+          one.nodes[i][1] === 1 && passed.length ? n + 1 + passed[0] : 2 * n;
+      });
+    const tree = one.nodes.some((x, i) => (x[5] ?? i - 1) !== i - 1),
+      turned = tree || rule === "block" ? -1 : judged.find((i) => one.nodes[i][1] === 2);
+    one.nodes.forEach((x, i) => {
+      if (!x[1]) node.settled[first + i] = turned >= 0 ? node.settled[first + turned] : made.length;
+    });
+    add(
+      "close",
+      -1,
+      4,
+      n ? verified : grown("target", "after"),
+      n ? proposed : grown("draft", "after"),
+    );
+    if (n) add("rollback", -1, 5, grown("target", "after"), grown("draft", "after"));
+    first += n;
+    rows.push(...made);
+  });
+  const column = (name) => rows.map((one) => one[name]);
+  return {
+    phase: B.from(column("phase")),
+    node: U.from(column("node")),
+    words: U.from(column("words")),
+    target_new: I.from(column("target")),
+    draft_new: I.from(column("draft")),
+    tree: U.from(rows.map(() => 0)),
+  };
+}
+
+/** A window that shows every proposal of the first round, each on a line of its own. */
+function treesOf(rounds) {
+  const { nodes } = rounds[0],
+    n = nodes.length,
+    level = [];
+  nodes.forEach((x) => level.push(x[5] < 0 ? 1 : level[x[5]] + 1));
+  return [
+    {
+      root: n,
+      at: 0,
+      nodes: nodes.map((x, i) => [i, x[5] < 0 ? n : x[5], level[i], i]),
+      folds: [],
+      leaves: n,
+      levels: Math.max(...level),
+    },
+  ];
 }
 
 /** Three rounds: one with a rejection, one without proposals, one with a bonus. */

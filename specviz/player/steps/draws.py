@@ -1,4 +1,4 @@
-"""The draws at a frame: the pure half of ``js/view_draw.js`` in Python, what happened only."""
+"""The draws at a frame: u against the acceptance, the inverse CDF, and races where no u decides."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from specviz.core.formatting import format_number
-from specviz.player.captions import about_to, evidence, quoted, tested_in_block, trimmed
-from specviz.player.frames import Frame, in_blocks, rejected_row
-from specviz.player.projection import NONE
-from specviz.player.run import ACCEPTED, Run
+from specviz.player.steps.frames import Frame
+from specviz.player.steps.run import NONE, Run
+from specviz.player.steps.words import RACE, evidence, in_blocks, told, trimmed
 
 REST = "residual, stacked from 0 to 1: the draw picks the new token"
 OWN_DRAW = "the proposal: the draft's own draw from q"
@@ -57,21 +56,19 @@ def draw_at(run: Run, frame: Frame) -> Draw:
     if frame.phase == "draft":
         return _draft_draw(run, frame)
     if frame.phase == "verify":
-        return Draw(about_to(run, proposed=bool(frame.status)))
+        return Draw(told(run, frame, "says"))
     return _test_draw(run, frame) if frame.phase == "decide" else _closing_draw(run, frame)
 
 
 def _draft_draw(run: Run, frame: Frame) -> Draw:
     row = frame.first + frame.node
-    it = evidence(run, row)
-    if it.one_hot:
-        return Draw(f"No draw: the draft chose {quoted(it.text)} outright.")
+    if run.node["q_draw"][row] == 0:
+        return Draw(told(run, frame, "says"))
     race = draft_race(run, row)
     if race:
-        said = "won a race over q, with the same noise as the target's own draw."
-        return Draw(f"{quoted(it.text)} {said}", contests=[race])
-    said = f"A uniform number picks the part of q where it falls: {quoted(it.text)}."
-    return Draw(said, **_draft_distribution(run, row, "draft q, stacked from 0 to 1"))
+        return Draw(told(run, frame, "says"), contests=[race])
+    stacked = _draft_distribution(run, row, "draft q, stacked from 0 to 1")
+    return Draw(told(run, frame, "says"), **stacked)
 
 
 def _draft_distribution(run: Run, row: int, title: str) -> dict[str, Any]:
@@ -88,21 +85,16 @@ def _draft_distribution(run: Run, row: int, title: str) -> dict[str, Any]:
 
 
 def _test_draw(run: Run, frame: Frame) -> Draw:
-    row = frame.first + frame.node
+    row, says = frame.first + frame.node, told(run, frame, "says")
     it = evidence(run, row)
     if not run.judged_by_u:
-        return _contested(run, row)
-    blocks, below = in_blocks(run), it.u < it.a
+        return _contested(run, row, says)
+    blocks = in_blocks(run)
     # a block's position passes or not; what is kept the last of them decides
-    test = (it.a, it.u, below if blocks else it.kept)
-    fell = "falls" if below else "does not fall"
-    verdict = "accepted" if it.kept else "rejected"
-    said = f"u = {it.said['u']} {fell} below {it.said['a']}: {verdict}."
-    ends = rejected_row(run, frame) == row
-    if blocks:
-        said, ends = tested_in_block(run, frame), frame.node == len(frame.status) - 1
-    if it.kept or not (ends and run.round["closing_kind"][frame.round] == 1):
-        return Draw(said + (_goes_on(run, frame) if run.is_tree else ""), test)
+    test = (it.a, it.u, it.u < it.a if blocks else it.kept)
+    last = len(frame.status) - 1 if blocks else int(run.round["rejected"][frame.round])
+    if it.kept or frame.node != last or run.round["closing_kind"][frame.round] != 1:
+        return Draw(says, test)
     # under block verification a share of p goes into the residual: the distribution is the round's
     # own
     table, name, at = (
@@ -110,62 +102,33 @@ def _test_draw(run: Run, frame: Frame) -> Draw:
     )
     pieces = _with_closing(run, frame, distribution_pieces(run, table, name, at))
     if not pieces:
-        return Draw(said, test)
-    hit = _closing_piece(run, frame, pieces)
-    which = "closing" if blocks else "next"
-    token = quoted(run.text(hit.token)) if hit else "a token that is not listed"
-    return Draw(
-        f"{said} The {which} draw will fall on {token}.",
-        test,
-        title=REST,
-        colour="r",
-        pieces=pieces,
-        v=float(run.round["closing_u"][frame.round]),
-        hit=hit,
-    )
+        return Draw(says, test)
+    v, hit = float(run.round["closing_u"][frame.round]), _closing_piece(run, frame, pieces)
+    return Draw(says, test, title=REST, colour="r", pieces=pieces, v=v, hit=hit)
 
 
-def _goes_on(run: Run, frame: Frame) -> str:
-    """Return what comes after a verdict in a tree."""
-    parents, row = run.node["parent"], frame.first + frame.node
-    kept = run.node["verdict"][row] == ACCEPTED
-    up = frame.node if kept else int(parents[row])
-    later = range(frame.node + 1, len(frame.status))
-    found = next((i for i in later if parents[frame.first + i] == up), -1)
-    name = quoted(run.text(int(run.node["token"][frame.first + found]))) if found >= 0 else ""
-    if kept:
-        if not name:
-            return " It has no child: p after it closes the round."
-        return f" The walk descends: {name} is next."
-    return f" Its sibling {name} is tried next, against the residual of p." if name else ""
-
-
-def _contested(run: Run, row: int) -> Draw:
+def _contested(run: Run, row: int, says: str) -> Draw:
     """Return the draws of a proposal that was compared with the target's own token."""
     race = target_race(run, row)
     if race is None and run.header["rule"] == "greedy":
         race = top_two(run, "node", row)
     own_draw = _draft_distribution(run, row, OWN_DRAW) if run.node["q_draw"][row] == 1 else {}
     contests = [one for one in (race, draft_race(run, row)) if one]
-    return Draw(verdict_of(run, row), contests=contests, **own_draw)
+    return Draw(says, contests=contests, **own_draw)
 
 
 def _closing_draw(run: Run, frame: Frame) -> Draw:
-    r = frame.round
-    how, token = run.round["closing_draw"][r], quoted(run.text(int(run.round["closing"][r])))
+    r, says = frame.round, told(run, frame, "says")
+    how = run.round["closing_draw"][r]
     if how == 0:
-        said = f"No draw: {token} is the target's most likely token."
-        return Draw(said, contests=[top_two(run, "round", r)])
+        return Draw(says, contests=[top_two(run, "round", r)])
     if how == RACE:
-        return Draw(
-            f"All tokens race, likelier ones are faster: {token} arrived first.",
-            contests=[closing_race(run, r)],
-        )
+        return Draw(says, contests=[closing_race(run, r)])
     pieces = _with_closing(run, frame, distribution_pieces(run, "round", "distribution", r))
     v = float(run.round["closing_u"][r])
     residual = run.round["closing_kind"][r] == 1 and run.judged_by_u
     return Draw(
-        f"The draw {format_number(v)} falls on {token}.",
+        says,
         title="residual, stacked from 0 to 1" if residual else "target p, stacked from 0 to 1",
         colour="r" if residual else "p",
         pieces=pieces,
@@ -192,7 +155,6 @@ def _closing_piece(run: Run, frame: Frame, pieces: list[Piece]) -> Piece | None:
 # -- races, and the target's most likely token ----------------------------------------------------
 
 
-RACE = 2
 REACH, BEHIND = 3, 1.3
 """How far a lane reaches, in arrivals of the runner-up."""
 
@@ -231,22 +193,10 @@ def target_race(run: Run, row: int) -> Contest | None:
     if own == NONE or not first >= 0:
         return None
     token = int(run.node["token"][row])
-    time = first if own == token else arrival(run, row)
+    time = first if own == token else float(run.node["late"][row])
     second = float(run.node["own_second"][row])
     proposal = (trimmed(run.text(token)), own == token, time)
     return _race(TARGETS, trimmed(run.text(own)), first, second, proposal)
-
-
-def arrival(run: Run, row: int) -> float:
-    """Return when a proposal arrives in the target's race; NaN where that is not on record.
-
-    The draft's race had the same noise E and took E / q; the target's takes E / p.
-    """
-    if run.node["q_draw"][row] != RACE or run.is_tree:
-        return math.nan
-    p = float(run.node["p"][row])
-    took = float(run.node["q_time"][row]) * float(run.node["q"][row])
-    return took / p if p > 0 else math.inf
 
 
 def draft_race(run: Run, row: int) -> Contest | None:
@@ -326,37 +276,3 @@ def top_two(run: Run, table: str, row: int) -> Contest:
             )
         )
     return Contest("the target's most likely tokens", lanes)
-
-
-def verdict_of(run: Run, row: int) -> str:
-    """Return what a contest says of a proposal."""
-    token, own = int(run.node["token"][row]), int(run.node["own"][row])
-    x, p = quoted(run.text(token)), float(run.node["p"][row])
-    first = float(run.node["own_time"][row])
-    if own != NONE and first >= 0:
-        second = float(run.node["own_second"][row])
-        ahead = f", the next at {format_number(second)}" if second < math.inf else ""
-        won = f"{quoted(run.text(own))} arrived first, at {format_number(first)}{ahead}"
-        if own == token:
-            return f"No u here. {won}. The proposal is that token: accepted."
-        time, late = arrival(run, row), ""
-        if time == math.inf:
-            late = ": with p = 0 it never arrives"
-        elif time >= 0:
-            late = f": with the same noise it arrives at {format_number(time)}"
-        return f"No u here. {won}. The proposal {x} is another one{late}: rejected."
-    if run.header["rule"] == "greedy":
-        best, most = evidence(run, row).own, float(max(run.node["top_p"][row]))
-        whole = " At temperature 0 all of p lies on one token." if most == 1 else ""
-        said = "No draw: the target's most likely token is"
-        if best == token:
-            return f"{said} the proposal {x}: accepted.{whole}"
-        return (
-            f"{said} {quoted(run.text(best))} (p = {format_number(most)}); the proposal {x} has "
-            f"{format_number(p)}, a gap of {format_number(most - p)}: rejected.{whole}"
-        )
-    kept = run.node["verdict"][row] == ACCEPTED
-    return (
-        f"No draw: this rule looks only at p, which gives {x} {format_number(p)}: "
-        f"{'enough, accepted' if kept else 'too little, rejected'}."
-    )

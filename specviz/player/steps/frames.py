@@ -1,7 +1,4 @@
-"""What there is to see at a step: everything that a still or a film draws, and nothing else.
-
-This is ``js/frame.js`` in Python; a test compares the two frame by frame.
-"""
+"""What there is to see at a step: everything that a still or a film draws, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from specviz.core.names import PHASES
-from specviz.player.projection import NONE
-from specviz.player.run import ACCEPTED, KINDS, REJECTED, Run
+from specviz.player.steps.run import KINDS, NONE, REJECTED, Run
 
 
 @dataclass(frozen=True)
@@ -62,40 +58,26 @@ def frame_at(run: Run, step: int) -> Frame:
         If the run has no such step.
     """
     at = position_at(run, step)
-    first, n = int(run.start[at.round]), int(run.round["nodes"][at.round])
-    status = ["ghost"] * n
-    emitted = int(run.out_start[at.round])
+    r, k = at.round, step - int(run.first_step[at.round])
+    first, n = int(run.start[r]), int(run.round["nodes"][r])
+    rows = slice(first, first + n)
+    fates = np.array(("never", "accepted", "rejected"))[run.node["verdict"][rows]]
+    status = np.where(k < run.node["settled"][rows], "ghost", fates)
     if at.phase == "draft":
-        status[at.node + 1 :] = ["hidden"] * (n - 1 - at.node)
-    blocks = in_blocks(run) and at.phase == "decide"
-    if blocks:
-        status = settled(run, at.round, at.node)
-        emitted += sum(
-            one == "accepted" and run.node["emitted"][first + i] == 1
-            for i, one in enumerate(status)
-        )
-    for i in [] if at.phase in ("draft", "verify") or blocks else examined(run, at.round):
-        kept = run.node["verdict"][first + i] == ACCEPTED
-        status[i] = "accepted" if kept else "rejected"
-        emitted += int(kept and run.node["emitted"][first + i] == 1)
-        if at.phase == "decide" and i == at.node:
-            break
+        status[at.node + 1 :] = "hidden"
     over = at.phase in ("close", "rollback")
-    # in a tree a sibling may still be kept
-    turned_down = at.phase == "decide" and not run.is_tree and status[at.node] == "rejected"
-    if over or turned_down:
-        status = ["never" if one == "ghost" else one for one in status]
+    kept = (status == "accepted") & (run.node["emitted"][rows] == 1)
     return Frame(
         step=step,
-        round=at.round,
+        round=r,
         phase=at.phase,
         node=at.node,
         first=first,
-        status=tuple(status),
-        closing=KINDS[int(run.round["closing_kind"][at.round])] if over else "hidden",
+        status=tuple(status.tolist()),
+        closing=KINDS[int(run.round["closing_kind"][r])] if over else "hidden",
         seen_p=at.phase != "draft",
         settled=at.phase == "rollback",
-        emitted=int(run.out_start[at.round + 1]) if over else emitted,
+        emitted=int(run.out_start[r + 1] if over else run.out_start[r] + kept.sum()),
     )
 
 
@@ -107,28 +89,7 @@ def cache_at(run: Run, frame: Frame, which: str) -> Cache:
 
     before, after = of("before"), of("after")
     peak = of("verified" if which == "target" else "proposed")
-    n, now = len(frame.status), peak
-    if frame.phase == "draft":
-        now = before
-        if which == "draft":
-            # a proposal is drawn from what is in the cache; it is fed only for the next one
-            now = peak if run.is_tree else max(before, peak - (n - 1 - frame.node))
-    if frame.settled or (frame.phase == "close" and not n):
-        now = after
-    return Cache(before, now, peak, after)
-
-
-def rejected_row(run: Run, frame: Frame) -> int:
-    """Return the rejected proposal whose residual closes a round; -1 if none.
-
-    It is the last one tried after what was accepted; under block verification others follow it.
-    """
-    first, last = int(run.start[frame.round]), int(run.start[frame.round + 1])
-    verdicts, parents = run.node["verdict"], run.node["parent"]
-    kept = [i - first for i in range(first, last) if verdicts[i] == ACCEPTED]
-    end = kept[-1] if kept else NONE
-    rows = [i for i in range(first, last) if verdicts[i] == REJECTED and parents[i] == end]
-    return rows[-1] if rows else -1
+    return Cache(before, before + int(run.step[f"{which}_new"][frame.step]), peak, after)
 
 
 def seconds_at(run: Run, frame: Frame) -> float:
@@ -191,11 +152,9 @@ class Position:
 
 def examined(run: Run, round: int) -> list[int]:
     """Return a round's judged proposals, in the order in which they were judged."""
-    first, last = run.start[round], run.start[round + 1]
-    found = np.flatnonzero(run.node["verdict"][first:last])
-    if run.is_tree:
-        found = found[np.argsort(run.depth[first + found], kind="stable")]
-    return [int(i) for i in found]
+    steps = slice(run.first_step[round], run.first_step[round + 1])
+    judged = run.step["phase"][steps] == PHASES.index("decide")
+    return [int(node) for node in run.step["node"][steps][judged]]
 
 
 def position_at(run: Run, step: int) -> Position:
@@ -210,17 +169,8 @@ def position_at(run: Run, step: int) -> Position:
         raise IndexError(f"step must be within 0..{run.steps - 1}, got {step}")
     # a round always has steps, so the last round that starts at or before this one has it
     round_ = int(np.searchsorted(run.first_step, step, side="right")) - 1
-    n, k = int(run.round["nodes"][round_]), step - int(run.first_step[round_])
-    if not n:
-        return Position(round_, "close" if k else "verify")
-    if k < n:
-        return Position(round_, "draft", k)
-    if k == n:
-        return Position(round_, "verify")
-    judged, j = examined(run, round_), k - n - 1
-    if j < len(judged):
-        return Position(round_, "decide", judged[j])
-    return Position(round_, "close" if j == len(judged) else "rollback")
+    node = int(run.step["node"][step])
+    return Position(round_, PHASES[run.step["phase"][step]], -1 if node == NONE else node)
 
 
 def step_of(run: Run, position: Position) -> int:
@@ -244,10 +194,10 @@ def step_of(run: Run, position: Position) -> int:
 def chosen(run: Run, round: Any = None, node: Any = None, phase: Any = None) -> Position:
     """Return the position that a reader asked for, with what was left out filled in.
 
-    Without a round it is the first one with a rejection (else the first with a proposal, else
-    the first). Without a node it is the round's rejected proposal (else the last one judged).
-    Without a phase it is the decision about that proposal, or its drafting if it was not judged;
-    in a round without rejection the closing token.
+    Without a round it is the one that explains most (``opening``). Without a node it is the
+    round's rejected proposal (else the last one judged). Without a phase it is the decision about
+    that proposal, or its drafting if it was not judged; in a round without rejection the closing
+    token.
 
     Raises
     ------
@@ -266,7 +216,7 @@ def chosen(run: Run, round: Any = None, node: Any = None, phase: Any = None) -> 
     if round is None:
         if node is not None:
             raise ValueError(f"node needs a round as well, as in round=0, node={node}")
-        round = _telling_round(run)
+        round = int(run.header["opening"])
     if not 0 <= round < len(run):
         raise ValueError(f"round must be within 0..{len(run) - 1}, got {round}")
     round, n = int(round), int(run.round["nodes"][round])
@@ -303,42 +253,3 @@ def _filled(run: Run, round: int, node: int | None, phase: str | None) -> Positi
     if node is not None:
         raise ValueError(f"node is for the phases draft and decide, not for {phase!r}")
     return Position(round, phase)
-
-
-def _telling_round(run: Run) -> int:
-    """Return the first round with a rejection, else with a proposal, else the first."""
-    for rows in (np.flatnonzero(run.node["verdict"] == REJECTED), np.arange(len(run.depth))):
-        if len(rows):
-            return int(np.searchsorted(run.start, rows[0], side="right")) - 1
-    return 0
-
-
-# -- block verification ---------------------------------------------------------------------------
-
-
-def in_blocks(run: Run) -> bool:
-    """Whether a run's rule judges the block as a whole."""
-    return bool(run.header["rule"] == "block")
-
-
-def passes(run: Run, row: int) -> bool:
-    """Whether a position's own test passes."""
-    return bool(run.node["u"][row] < run.node["acceptance"][row])
-
-
-def kept_of(run: Run, r: int) -> int:
-    """Return how many positions of a round were accepted."""
-    return int((run.node["verdict"][run.start[r] : run.start[r + 1]] == ACCEPTED).sum())
-
-
-def settled(run: Run, r: int, told: int) -> list[str]:
-    """Return what is settled once the tests 0 to ``told`` of a round are known.
-
-    Kept up to the last that passed; whether the rest is accepted is known only by the last test.
-    """
-    first, n = int(run.start[r]), int(run.round["nodes"][r])
-    if told == n - 1:
-        verdicts = run.node["verdict"][first : first + n]
-        return ["accepted" if one == ACCEPTED else "rejected" for one in verdicts]
-    kept = max((i for i in range(told + 1) if passes(run, first + i)), default=-1)
-    return ["accepted" if i <= kept else "ghost" for i in range(n)]

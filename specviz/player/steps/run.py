@@ -1,7 +1,6 @@
-"""A run as the player's script sees it once decoded: the same columns, the same running sums.
+"""A run as it is shown: its columns, what follows from them, and what there is at each step.
 
-This is ``js/decode.js`` in Python, made from the same projection, so that a still, a film and the
-player show the same numbers.
+A still, a film and the player's script read the same projection, so they show the same numbers.
 """
 
 from __future__ import annotations
@@ -14,15 +13,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specviz.player.projection import NONE, Columns, Projection, project
-
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
 
 Array = NDArray[Any]
+Columns = dict[str, tuple[Array, str, str]]
+"""Name → (values, type, scale), as in :mod:`specviz.player.projection`."""
+NONE = 65_535
+"""Of a column of indices: no token, no proposal."""
 ACCEPTED, REJECTED = 1, 2
 KINDS = ("plain", "correction", "bonus")
 SUMS = ("accepted", "examined", "proposed", "overlap", "overlaps", "tokens", "seconds")
+
+
+@dataclass(frozen=True)
+class Projection:
+    """What the player draws from.
+
+    Parameters
+    ----------
+    header : dict
+        Plain JSON values.
+    node_columns, round_columns, step_columns : dict
+        Name → (array, type, scale); the arrays are ``(nodes,)``, ``(rounds,)``, ``(steps,)`` or
+        ``(…, width)``.
+    """
+
+    header: dict[str, Any]
+    node_columns: Columns = field(repr=False)
+    round_columns: Columns = field(repr=False)
+    step_columns: Columns = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -33,8 +53,9 @@ class Run:
     ----------
     header : dict
         Plain JSON: strings, prompt, rule, baseline; see :mod:`specviz.player.projection`.
-    node, round : dict
-        Name → values, ``(nodes,)``, ``(rounds,)`` or ``(…, width)``; scaled back to numbers.
+    node, round, step : dict
+        Name → values, ``(nodes,)``, ``(rounds,)``, ``(steps,)`` or ``(…, width)``; scaled back to
+        numbers.
     start : array
         ``(rounds + 1,)`` first proposal of each round.
     first_step : array
@@ -53,6 +74,7 @@ class Run:
     header: dict[str, Any]
     node: dict[str, Array] = field(repr=False)
     round: dict[str, Array] = field(repr=False)
+    step: dict[str, Array] = field(repr=False)
     start: Array = field(repr=False)
     first_step: Array = field(repr=False)
     depth: Array = field(repr=False)
@@ -99,7 +121,7 @@ class Run:
 
 
 def run_of(trace: Trace, baseline: Mapping[str, Any] | None = None) -> Run:
-    """Return a trace as the player sees it.
+    """Return a trace as the player shows it.
 
     Examples
     --------
@@ -107,6 +129,8 @@ def run_of(trace: Trace, baseline: Mapping[str, Any] | None = None) -> Run:
     >>> run_of(Trace({"rule": "rejection"}, [1])).steps
     0
     """
+    from specviz.player.projection import project
+
     return indexed(project(trace, baseline))
 
 
@@ -154,6 +178,7 @@ def indexed(projection: Projection) -> Run:
         header=projection.header,
         node=node,
         round=round_,
+        step=_scaled(projection.step_columns),
         start=start,
         first_step=np.concatenate([[0], np.cumsum(steps)]),
         depth=_depths(parent, start) if is_tree else np.arange(nodes) - start[of_round],

@@ -1,15 +1,14 @@
-"""What each view shows at a frame: the pure halves of ``js/view_*.js`` in Python."""
+"""What each view shows at a frame: bars, places of the caches, running measures."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
-from specviz.player.captions import trimmed
-from specviz.player.draw_state import distribution_pieces
-from specviz.player.frames import Cache, Frame, cache_at, in_blocks, rejected_row, seconds_at
-from specviz.player.projection import NONE
-from specviz.player.run import Run
+from specviz.player.steps.draws import distribution_pieces
+from specviz.player.steps.frames import Cache, Frame, cache_at, seconds_at
+from specviz.player.steps.run import NONE, Run
+from specviz.player.steps.words import in_blocks, mass_left, told, trimmed
 
 ROWS = 8
 SLOTS_BEFORE, MOST_SLOTS = 4, 24
@@ -79,28 +78,12 @@ def bars_at(run: Run, frame: Frame) -> Bars:
     qa, qb = (float(mass) for mass in run.node["tail_q"][row])
     return Bars(
         mode="both" if frame.seen_p else "q",
-        title=_title(frame.seen_p, _comes_later(run, frame)),
+        title=told(run, frame, "title"),
         rows=rows,
         tail=Bar("all others", pa + pb, qa + qb, qa + pb),  # where p > q the overlap is q
         overlap=float(run.node["overlap"][row]),
         residual=False,
     )
-
-
-def _title(seen_p: bool, later: bool) -> str:
-    if not seen_p:
-        without = " without its earlier siblings" if later else ""
-        return f"draft q{without}: the target has not looked yet"
-    return "p and q if its earlier siblings are rejected" if later else "target p and draft q"
-
-
-def _comes_later(run: Run, frame: Frame) -> bool:
-    """Whether the proposal in question has siblings before it, by which p and q are changed."""
-    if not (run.is_tree and run.judged_by_u):
-        return False
-    row = frame.first + max(frame.node, 0)
-    parents = run.node["parent"]
-    return any(parents[i] == parents[row] for i in range(frame.first, row))
 
 
 def _closing_bars(run: Run, frame: Frame) -> Bars:
@@ -111,21 +94,13 @@ def _closing_bars(run: Run, frame: Frame) -> Bars:
         Bar(trimmed(run.text(one.token)), one.p, 0.0, 0.0, one.token == x and not hidden)
         for one in distribution_pieces(run, "round", "distribution", r)[:ROWS]
     ]
-    blocks = in_blocks(run)
-    row = rejected_row(run, frame) if residual and not blocks else -1
-    # of p only the share that the kept block leaves goes into a block's residual
-    left = "share · p" if blocks else "p"
     rest = max(0.0, 1 - sum(one.p for one in rows))
     return Bars(
         mode="distribution",
-        title=(
-            f"residual: max(0, {left} − q), scaled up to 1"
-            if residual
-            else "target p after the last token"
-        ),
+        title=told(run, frame, "title"),
         rows=rows,
         tail=Bar("all others", rest, 0.0, 0.0),
-        overlap=float(run.node["overlap"][row]) if row >= 0 else math.nan,
+        overlap=1 - mass_left(run, r) if residual and not in_blocks(run) else math.nan,
         residual=residual,
     )
 
