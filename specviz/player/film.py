@@ -22,8 +22,9 @@ from specviz.player.picture.gif import write_gif
 from specviz.player.picture.layout import fitted_to, pictured
 from specviz.player.picture.pixels import paint
 from specviz.player.picture.scene import Scene
+from specviz.player.projection import run_of
 from specviz.player.steps.frames import Frame, frame_at
-from specviz.player.steps.run import Run, run_of
+from specviz.player.steps.run import Run
 from specviz.player.still import THEMES, checked_theme, checked_views
 
 if TYPE_CHECKING:

@@ -95,7 +95,7 @@ def checked_tree(views: Sequence[str] | None, trace: Trace) -> None:
     ValueError
         If only the tree is asked for, and the run's proposals are chains.
     """
-    from specviz.player.steps.run import run_of
+    from specviz.player.projection import run_of
 
     if views is not None and set(views) == {"tree"} and not run_of(trace).is_tree:
         raise ValueError(

@@ -40,7 +40,7 @@ from specviz.figures.summary import (
     target_alone,
     times_note,
 )
-from specviz.player.steps.run import NONE, Array, Columns, Projection, indexed
+from specviz.player.steps.run import NONE, Array, Columns, Projection, Run, indexed
 from specviz.player.steps.story import told
 
 if TYPE_CHECKING:
@@ -94,6 +94,18 @@ def project(trace: Trace, baseline: Mapping[str, Any] | None = None) -> Projecti
         "baseline": dict(baseline) if baseline is not None else _on_record(trace) or _bound(trace),
     }
     return told(indexed(Projection(header, nodes, rounds)), Projection(header, nodes, rounds))
+
+
+def run_of(trace: Trace, baseline: Mapping[str, Any] | None = None) -> Run:
+    """Return a trace as the player shows it.
+
+    Examples
+    --------
+    >>> from specviz.core.trace.trace import Trace
+    >>> run_of(Trace({"rule": "rejection"}, [1])).steps
+    0
+    """
+    return indexed(project(trace, baseline))
 
 
 def pack(projection: Projection) -> bytes:

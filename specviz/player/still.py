@@ -22,9 +22,9 @@ from specviz.figures.theme import DARK, LIGHT
 from specviz.player.options import VIEWS, checked_trace
 from specviz.player.picture.layout import fitted_to, pictured
 from specviz.player.picture.scene import Scene
-from specviz.player.projection import label
+from specviz.player.projection import label, run_of
 from specviz.player.steps.frames import Frame, chosen, frame_at, step_of
-from specviz.player.steps.run import Run, run_of
+from specviz.player.steps.run import Run
 from specviz.player.steps.words import spoken
 
 if TYPE_CHECKING:

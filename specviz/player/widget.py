@@ -289,8 +289,8 @@ def _cell() -> str | None:
 def picture_of(trace: Trace) -> bytes | None:
     """Return a PNG of the player at the first rejection; None of a run without rounds."""
     from specviz.player.picture.layout import pictured
+    from specviz.player.projection import run_of
     from specviz.player.steps.frames import chosen, frame_at, step_of
-    from specviz.player.steps.run import run_of
     from specviz.player.still import default_views, pixels
 
     if not len(trace):

@@ -17,8 +17,8 @@ from specviz.player import film as film_module
 from specviz.player.picture.colours import few_colours, reduced
 from specviz.player.picture.gif import SAME, write_gif
 from specviz.player.picture.pixels import paint
+from specviz.player.projection import run_of
 from specviz.player.steps.frames import frame_at
-from specviz.player.steps.run import run_of
 from tests.figures.runs import hostile, long_story, story
 from tests.player.runs import branching, decoded
 

@@ -13,6 +13,7 @@ import pytest
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.core.trace.trace import Trace
+from specviz.player.projection import run_of
 from specviz.player.steps.frames import (
     Position,
     chosen,
@@ -20,7 +21,6 @@ from specviz.player.steps.frames import (
     position_at,
     step_of,
 )
-from specviz.player.steps.run import run_of
 from tests.figures.runs import hostile, story
 from tests.player import handmade
 from tests.player.runs import branching, decoded, pair

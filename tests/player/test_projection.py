@@ -13,9 +13,17 @@ import specviz as sv
 from specviz.core.trace.trace import Trace
 from specviz.figures.comparison import Comparison
 from specviz.player.page import page
-from specviz.player.projection import MAGIC, MOST_STRINGS, NONE, label, node_columns, pack, project
+from specviz.player.projection import (
+    MAGIC,
+    MOST_STRINGS,
+    NONE,
+    label,
+    node_columns,
+    pack,
+    project,
+    run_of,
+)
 from specviz.player.steps.frames import frame_at
-from specviz.player.steps.run import run_of
 from specviz.player.steps.views import measures_at
 from tests.figures.runs import HOSTILE, hostile, long_story, story
 from tests.player.runs import branching, decoded, pair

@@ -17,10 +17,9 @@ import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.core.trace.trace import Trace
 from specviz.player.picture.view_phase import test_said as card_of
-from specviz.player.projection import pack, project
+from specviz.player.projection import pack, project, run_of
 from specviz.player.steps.draws import draw_at
 from specviz.player.steps.frames import frame_at
-from specviz.player.steps.run import run_of
 from specviz.player.steps.words import caption
 from tests.player.node import NODE
 from tests.player.runs import WORDS, pair

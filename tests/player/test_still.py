@@ -32,8 +32,8 @@ from specviz.player.picture.scene import (
     wrapped,
 )
 from specviz.player.picture.view_text import _word, broken, in_reading_order, words_at
+from specviz.player.projection import run_of
 from specviz.player.steps.frames import frame_at
-from specviz.player.steps.run import run_of
 from specviz.player.steps.views import slots_at
 from specviz.player.steps.words import evidence, trimmed
 from specviz.player.still import DRAWABLE, SUFFIXES, Still, still

@@ -5,7 +5,6 @@ A still, a film and the player's script read the same projection, so they show t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from specviz.core.trace.trace import Trace
+    pass
 
 Array = NDArray[Any]
 Columns = dict[str, tuple[Array, str, str]]
@@ -118,20 +117,6 @@ class Run:
         if self.out_node[index] >= 0:
             return "accepted"
         return KINDS[int(self.round["closing_kind"][self.out_round[index]])]
-
-
-def run_of(trace: Trace, baseline: Mapping[str, Any] | None = None) -> Run:
-    """Return a trace as the player shows it.
-
-    Examples
-    --------
-    >>> from specviz.core.trace.trace import Trace
-    >>> run_of(Trace({"rule": "rejection"}, [1])).steps
-    0
-    """
-    from specviz.player.projection import project
-
-    return indexed(project(trace, baseline))
 
 
 def indexed(projection: Projection) -> Run:
