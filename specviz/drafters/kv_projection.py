@@ -24,14 +24,21 @@ from specviz.core.draws import Draws, invert
 from specviz.decoding.hf.cache import cache_argument, read_rows
 from specviz.decoding.hf.target import HFTarget
 from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, DraftModelSession
-from specviz.models.projection import Projection, check_rotation, fit, flatten, shape_of, unflatten
+from specviz.models.cache_projection import (
+    CacheProjection,
+    check_rotation,
+    fit,
+    flatten,
+    shape_of,
+    unflatten,
+)
 
 AT_ONCE = 32
 """Number of texts the target writes side by side."""
 
 NEEDS_MODELS = "KVProjection needs two Hugging Face models: a table has no keys and values"
 
-_fitted: WeakKeyDictionary[Any, WeakKeyDictionary[Any, Projection]] = WeakKeyDictionary()
+_fitted: WeakKeyDictionary[Any, WeakKeyDictionary[Any, CacheProjection]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ class KVProjection:
     ----------
     gamma : int or AdaptiveGamma
         How many tokens to propose per round.
-    projection : Projection, optional
+    projection : CacheProjection, optional
         The map (:func:`fit_projection`); by default one is fitted, in seconds, to texts that the
         target writes, when the first text begins.
     model : optional
@@ -69,14 +76,14 @@ class KVProjection:
 
     gamma: int | AdaptiveGamma = 4
     _: KW_ONLY
-    projection: Projection | None = None
+    projection: CacheProjection | None = None
     model: Any = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", DraftModel(self.gamma).gamma)
-        if self.projection is not None and not isinstance(self.projection, Projection):
+        if self.projection is not None and not isinstance(self.projection, CacheProjection):
             raise TypeError(
-                f"projection must come from fit_projection() or Projection.load(), "
+                f"projection must come from fit_projection() or CacheProjection.load(), "
                 f"got {self.projection!r}"
             )
 
@@ -119,7 +126,7 @@ class KVProjectionSession(DraftModelSession):
     model: HFTarget
 
     def __init__(
-        self, recipe: KVProjection, model: HFTarget, target: HFTarget, projection: Projection
+        self, recipe: KVProjection, model: HFTarget, target: HFTarget, projection: CacheProjection
     ) -> None:
         super().__init__(recipe, model)
         self.target, self.projection = target, projection
@@ -163,7 +170,7 @@ def fit_projection(
     ridge: float = 1e-3,
     seed: int = 0,
     progress: bool = True,
-) -> Projection:
+) -> CacheProjection:
     """Fit the linear map from the draft's keys and values to the target's, by least squares.
 
     Parameters
@@ -185,7 +192,7 @@ def fit_projection(
 
     Returns
     -------
-    Projection
+    CacheProjection
         Save and load it with its own methods.
 
     Raises
@@ -251,7 +258,7 @@ def _context(model: Any) -> int:
     return int(model.context_length or 2**31)
 
 
-def _check_fits(projection: Projection, draft: Any, target: Any) -> None:
+def _check_fits(projection: CacheProjection, draft: Any, target: Any) -> None:
     for role, model, shape in (
         ("draft", draft, projection.draft_shape),
         ("target", target, projection.target_shape),

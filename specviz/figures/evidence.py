@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from specviz.core.formatting import format_duration
 from specviz.core.trace.views import Closing, Node, Round
-from specviz.figures.marks import MARKS, Line, number
+from specviz.figures.marks import MARKS, RoundLine, number
 from specviz.figures.templating import part
 
 COLUMNS = {
@@ -35,14 +35,14 @@ OUTCOMES = {
 }
 
 
-def evidence_html(rounds: list[Round], line: Line, how: str) -> Markup:
+def evidence_html(rounds: list[Round], line: RoundLine, how: str) -> Markup:
     """Return a table of everything that decided a line of the text.
 
     Parameters
     ----------
     rounds : list of Round
         The rounds of the line.
-    line : Line
+    line : RoundLine
         What it is called.
     how : str
         What the rule judged by, from :func:`specviz.figures.summary.judging`.

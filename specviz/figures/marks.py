@@ -72,7 +72,7 @@ class Chip:
 
 
 @dataclass(frozen=True)
-class Line:
+class RoundLine:
     """A round, or several in a row in which nothing was proposed: ``first`` to ``last``."""
 
     first: int
@@ -148,7 +148,7 @@ def marks_of(trace: Trace) -> list[Mark]:
     return [mark for mark in MARKS.values() if mark.name in seen]
 
 
-def lines(trace: Trace, budget: int | None) -> Iterator[Line | Gap]:
+def lines(trace: Trace, budget: int | None) -> Iterator[RoundLine | Gap]:
     """Yield what is shown of a run, a line per round.
 
     Parameters
@@ -184,7 +184,7 @@ def _window(trace: Trace, budget: int | None) -> tuple[int, int]:
     return (head, tail) if head < tail else (rounds, rounds)
 
 
-def _rounds(trace: Trace, start: int, stop: int) -> Iterator[Line]:
+def _rounds(trace: Trace, start: int, stop: int) -> Iterator[RoundLine]:
     counts = trace.round_table["nodes"]
     index = start
     while index < stop:
@@ -197,7 +197,7 @@ def _rounds(trace: Trace, start: int, stop: int) -> Iterator[Line]:
         ):
             last += 1
         together = [chip for i in range(index, last + 1) for chip in chips(trace.rounds[i])]
-        yield Line(index, last, together)
+        yield RoundLine(index, last, together)
         index = last + 1
 
 

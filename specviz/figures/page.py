@@ -23,7 +23,7 @@ from specviz.figures.coloured_text import shares_of_time, style, summary_rows
 from specviz.figures.comparison import Comparison
 from specviz.figures.escaping import NEWLINE, visible
 from specviz.figures.evidence import evidence_html
-from specviz.figures.marks import Gap, Line, lines, marks_of
+from specviz.figures.marks import Gap, RoundLine, lines, marks_of
 from specviz.figures.summary import drafter_label, drafter_name, judging
 from specviz.figures.templating import NOTHING_ELSE, render
 
@@ -110,7 +110,7 @@ def page(
     )
 
 
-def _rounds(trace: Trace) -> Iterator[tuple[Line | Gap, Markup | None, bool]]:
+def _rounds(trace: Trace) -> Iterator[tuple[RoundLine | Gap, Markup | None, bool]]:
     """Yield each line with its evidence, and whether it is open: the first that has a rejection."""
     how, found = judging(trace), False
     for line in lines(trace, SHOWN):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from specviz.core.trace.views import Round
 from specviz.figures.escaping import can_show, columns, plain_ascii, visible
-from specviz.figures.marks import Chip, Gap, Line, chips, lines, marks_of
+from specviz.figures.marks import Chip, Gap, RoundLine, chips, lines, marks_of
 from specviz.figures.summary import summary
 
 if TYPE_CHECKING:
@@ -119,10 +119,10 @@ def ansi(
 
 def round_text(one: Round, style: Style) -> str:
     """Return the line of a single round, as it happens."""
-    return line_text(Line(one.index, one.index, chips(one)), style)
+    return line_text(RoundLine(one.index, one.index, chips(one)), style)
 
 
-def line_text(line: Line, style: Style) -> str:
+def line_text(line: RoundLine, style: Style) -> str:
     """Return a round's number and its tokens, wrapped with the tokens under each other."""
     label = style.text(f"{line.label:>5}  ")
     rows, row, used = [], style.dim(label), len(label)

@@ -26,7 +26,7 @@ from specviz.decoding.loop import rounds
 from specviz.decoding.stopping import Stopping
 from specviz.drafters.kv_projection import KVProjection, fit_projection
 from specviz.lossless import enumerate_distribution, total_variation
-from specviz.models.projection import Projection, flatten, shape_of
+from specviz.models.cache_projection import CacheProjection, flatten, shape_of
 from tests.drafters.changed import Unprojected
 from tests.drafters.small import plain_distribution, small_llama, with_noise
 from tests.lossless.chisquare import p_value, power
@@ -42,7 +42,7 @@ def tiny() -> sv.Pair:
 
 
 @functools.cache
-def fitted() -> Projection:
+def fitted() -> CacheProjection:
     return fit_projection(tiny(), tokens=640, progress=False)
 
 
@@ -60,13 +60,13 @@ def warned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arguments, "_WARNED", {"kv_projection"})
 
 
-def identity(pair: sv.Pair) -> Projection:
+def identity(pair: sv.Pair) -> CacheProjection:
     """The map of a model to itself."""
     session = HFTarget(pair.target)
     session.verify(PROMPT, Draft.empty(pair.vocab_size))
     shape = shape_of(read_rows(session.cache, 0, 2))
     size = shape[0] * 2 * shape[1] * shape[2]
-    return Projection(torch.eye(size), torch.zeros(size), shape, shape, 1.0)
+    return CacheProjection(torch.eye(size), torch.zeros(size), shape, shape, 1.0)
 
 
 # Not the target's distribution

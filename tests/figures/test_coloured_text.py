@@ -12,7 +12,7 @@ from specviz.core.trace.trace import Trace
 from specviz.core.trace.views import Node
 from specviz.figures.coloured_text import SHOWN, html, style
 from specviz.figures.evidence import evidence_html
-from specviz.figures.marks import MARKS, Line, in_words, lines
+from specviz.figures.marks import MARKS, RoundLine, in_words, lines
 from specviz.figures.summary import judging
 from specviz.figures.theme import DARK, LIGHT, Palette, contrast
 from tests.figures.runs import branching, hostile, long_story, story, trace_of
@@ -198,12 +198,12 @@ def test_tooltips_and_evidence_say_what_a_rule_judged_by() -> None:
 
 
 def tooltips(trace: Trace) -> list[str]:
-    of = [line for line in lines(trace, None) if isinstance(line, Line)]
+    of = [line for line in lines(trace, None) if isinstance(line, RoundLine)]
     return [in_words(chip, judging(trace)) for line in of for chip in line.chips]
 
 
 def tables(trace: Trace) -> str:
-    line = next(line for line in lines(trace, None) if isinstance(line, Line))
+    line = next(line for line in lines(trace, None) if isinstance(line, RoundLine))
     return evidence_html(list(trace.rounds), line, judging(trace))
 
 

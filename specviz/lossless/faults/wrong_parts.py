@@ -275,11 +275,7 @@ class WrongTarget:
         self._inner, self._logits, self._keeps_rejected = inner, logits, keeps_rejected
         self.vocab_size = inner.vocab_size
         self.context_length = inner.context_length
-        self._length: int | None = None
         self._extra = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
 
     @property
     def length(self) -> int:

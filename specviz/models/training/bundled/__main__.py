@@ -19,8 +19,8 @@ from specviz.models.training.bundled.release import (
     write_cards,
 )
 from specviz.models.training.bundled.target import (
-    Plan,
-    Settings,
+    TargetSettings,
+    TrainingPlan,
     launch,
     load_target,
     pack,
@@ -113,8 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         work = corpus.build(args.work, args.prose, args.stories, args.records)
         print((work / "corpus.json").read_text("utf-8"))
     elif args.command == "target":
-        plan = Plan(args.context, args.minutes, args.steps, args.cooldown, start=args.start)
-        launch(args.workers, train, args.corpus, args.run, Settings(), plan)
+        plan = TrainingPlan(args.context, args.minutes, args.steps, args.cooldown, start=args.start)
+        launch(args.workers, train, args.corpus, args.run, TargetSettings(), plan)
     elif args.command == "pack":
         print(json.dumps(pack(args.run, args.out)))
     elif args.command == "distil":

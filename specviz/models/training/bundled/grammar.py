@@ -27,7 +27,7 @@ Value: TypeAlias = str | Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Slot:
+class StorySlot:
     """``[a name.field]``: a value looked up in the story."""
 
     name: str
@@ -37,7 +37,7 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Versions:
     """``{a|b}``: one of several sequences."""
 
     versions: tuple[Sequence_, ...]
@@ -52,7 +52,7 @@ class Include:
     capital: bool
 
 
-Node: TypeAlias = str | Slot | Choice | Include
+Node: TypeAlias = str | StorySlot | Versions | Include
 Sequence_: TypeAlias = tuple[Node, ...]
 
 _MARK = re.compile(r"[{}|]|\[[^\[\]]*\]|<[^<>]*>|[^{}|\[<]+")
@@ -69,7 +69,7 @@ def parse(text: str) -> Sequence_:
     Examples
     --------
     >>> parse("{Hello|Good day}, [hero].")[1:]
-    (', ', Slot(name='hero', field='call', article=False, capital=False), '.')
+    (', ', StorySlot(name='hero', field='call', article=False, capital=False), '.')
     """
     marks = _MARK.findall(text)
     if "".join(marks) != text:
@@ -87,7 +87,7 @@ def _parse_until(
         mark = marks[at]
         if mark == "{":
             inner, at = _parse_until(marks, at + 1, inside=True, text=text)
-            versions[-1].append(Choice(tuple(inner)))
+            versions[-1].append(Versions(tuple(inner)))
         elif mark == "}":
             if not inside:
                 raise ValueError(f"template closes a brace it never opened: {text!r}")
@@ -117,7 +117,7 @@ def _leaf(mark: str) -> Node:
     if len(words) != 1 + article:
         raise ValueError(f"slot {mark!r} must be '[name]', '[name.field]' or '[a name]'")
     name, _, attribute = words[-1].partition(".")
-    return Slot(name, attribute or "call", article, capital)
+    return StorySlot(name, attribute or "call", article, capital)
 
 
 @dataclass(frozen=True)
@@ -187,9 +187,9 @@ class Writer:
     def _node(self, node: Node, names: Mapping[str, str]) -> str:
         if isinstance(node, str):
             return node
-        if isinstance(node, Choice):
+        if isinstance(node, Versions):
             return self.write(self.choose(node.versions), names)
-        if isinstance(node, Slot):
+        if isinstance(node, StorySlot):
             value = self.slots[names.get(node.name, node.name)]
             text = value if isinstance(value, str) else value[node.field]
             text = with_article(text) if node.article else text

@@ -20,7 +20,13 @@ from transformers import GenerationConfig, LlamaForCausalLM
 from specviz.models.training.bundled.batches import SHARES
 from specviz.models.training.bundled.llama import END_OF_TEXT, PADDING
 from specviz.models.training.bundled.measure import measure
-from specviz.models.training.bundled.target import Plan, Settings, launch, load_target, train
+from specviz.models.training.bundled.target import (
+    TargetSettings,
+    TrainingPlan,
+    launch,
+    load_target,
+    train,
+)
 from specviz.models.training.features import replace_directory
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
@@ -123,9 +129,9 @@ def train_baseline(
     ValueError
         If there is no baseline of that name.
     """
-    settings = Settings(layers=1, shares=_shares(name), seed=1)
-    launch(1, train, corpus, run, settings, Plan(context=512, steps=steps))
-    launch(1, train, corpus, run, settings, Plan(context=512, cooldown=cooldown))
+    settings = TargetSettings(layers=1, shares=_shares(name), seed=1)
+    launch(1, train, corpus, run, settings, TrainingPlan(context=512, steps=steps))
+    launch(1, train, corpus, run, settings, TrainingPlan(context=512, cooldown=cooldown))
 
 
 def publish_baseline(

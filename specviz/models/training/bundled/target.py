@@ -114,7 +114,7 @@ def launch(count: int, work: Callable[..., None], *args: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Settings:
+class TargetSettings:
     """Everything that decides what a run computes; kept in its checkpoints."""
 
     layers: int = 16
@@ -144,7 +144,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """What this call should do with a run."""
 
     context: int = 512
@@ -216,11 +216,16 @@ class _Stop:
         self.asked = True
 
 
-class Run:
+class TrainingRun:
     """A model in training: its optimiser, its place in the schedule, its folder."""
 
     def __init__(
-        self, workers: Workers, corpus: Path, folder: Path, settings: Settings, plan: Plan
+        self,
+        workers: Workers,
+        corpus: Path,
+        folder: Path,
+        settings: TargetSettings,
+        plan: TrainingPlan,
     ) -> None:
         self.workers, self.folder, self.plan = workers, folder, plan
         self.facts: dict[str, Any] = {
@@ -228,7 +233,7 @@ class Run:
             "decay_steps": 0, "contexts": {}, "settings": asdict(settings),
         }  # fmt: skip
         tensors = self._find()
-        self.settings = Settings(**self.facts["settings"])
+        self.settings = TargetSettings(**self.facts["settings"])
         self.model = self.settings.build()
         self.optimiser = Optimiser(self.model)
         if tensors:
@@ -316,7 +321,9 @@ class Run:
         return extra[:3], bool(extra[3] > 0)
 
 
-def train(workers: Workers, corpus: Path, folder: Path, settings: Settings, plan: Plan) -> None:
+def train(
+    workers: Workers, corpus: Path, folder: Path, settings: TargetSettings, plan: TrainingPlan
+) -> None:
     """Start or continue the run in ``folder`` until the plan's minutes or steps are over.
 
     Parameters
@@ -335,7 +342,7 @@ def train(workers: Workers, corpus: Path, folder: Path, settings: Settings, plan
     """
     if workers.rank == 0:
         folder.mkdir(parents=True, exist_ok=True)
-    run = Run(workers, corpus, folder, settings, plan)
+    run = TrainingRun(workers, corpus, folder, settings, plan)
     facts, stop = run.facts, _Stop()
     last = math.inf if plan.steps is None else facts["step"] + plan.steps
     if plan.cooldown:
@@ -370,7 +377,7 @@ def load_target(run: Path) -> tuple[LlamaForCausalLM, dict[str, Any]]:
     """Return the target of a run (after its cooldown if it had one) and its facts."""
     path = run / (COOLED if (run / COOLED).is_file() else STABLE)
     tensors, facts = load_checkpoint(path)
-    model = Settings(**facts["settings"]).build()
+    model = TargetSettings(**facts["settings"]).build()
     restore(model, tensors)
     return model.eval().requires_grad_(False), facts
 

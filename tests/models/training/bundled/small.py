@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 from transformers import LlamaForCausalLM
 
-from specviz.models.training.bundled.target import Plan, Settings
+from specviz.models.training.bundled.target import TargetSettings, TrainingPlan
 
 VOCAB = 64
-TINY = Settings(
+TINY = TargetSettings(
     layers=3,
     vocab=VOCAB,
     hidden=32,
@@ -23,7 +23,7 @@ TINY = Settings(
     tokens_per_step=128,
     warmup=4,
 )
-PLAN = Plan(context=32, log_every=1, compile=False)
+PLAN = TrainingPlan(context=32, log_every=1, compile=False)
 
 
 def tiny(layers: int = 3, seed: int = 0, loud: float = 8.0) -> LlamaForCausalLM:

@@ -17,7 +17,7 @@ from specviz.models.training import fit
 from specviz.models.training.bundled.target import (
     COOLED,
     STABLE,
-    Run,
+    TrainingRun,
     Workers,
     launch,
     load_target,
@@ -112,8 +112,8 @@ class Thread(Workers):
 
 
 def test_two_workers_do_what_one_does(corpus: Path, tmp_path: Path) -> None:
-    one = Run(Workers(), corpus, tmp_path / "one", TINY, PLAN)
-    pair = [Run(Thread(rank, 2), corpus, tmp_path / "two", TINY, PLAN) for rank in range(2)]
+    one = TrainingRun(Workers(), corpus, tmp_path / "one", TINY, PLAN)
+    pair = [TrainingRun(Thread(rank, 2), corpus, tmp_path / "two", TINY, PLAN) for rank in range(2)]
     alone = [one.step(stop=False)[0] for _ in range(3)]
     with ThreadPoolExecutor(2) as pool:
         runs = [pool.submit(lambda r=run: [r.step(False)[0] for _ in range(3)]) for run in pair]
@@ -138,11 +138,11 @@ def test_two_processes_do_what_one_does(corpus: Path, tmp_path: Path) -> None:
 def test_wrong_context_is_refused_before_training(corpus: Path, tmp_path: Path) -> None:
     for context in (128, 48 * 3):
         with pytest.raises(ValueError, match=f"context {context}"):
-            Run(Workers(), corpus, tmp_path / "run", TINY, replace(PLAN, context=context))
+            TrainingRun(Workers(), corpus, tmp_path / "run", TINY, replace(PLAN, context=context))
     with pytest.raises(FileNotFoundError, match="train first"):
-        Run(Workers(), corpus, tmp_path / "run", TINY, replace(PLAN, cooldown=3))
+        TrainingRun(Workers(), corpus, tmp_path / "run", TINY, replace(PLAN, cooldown=3))
     with pytest.raises(FileNotFoundError, match="build the corpus first"):
-        Run(Workers(), tmp_path, tmp_path / "run", TINY, PLAN)
+        TrainingRun(Workers(), tmp_path, tmp_path / "run", TINY, PLAN)
 
 
 def test_an_interrupted_save_leaves_the_old_checkpoint(

@@ -14,11 +14,20 @@ import specviz as sv
 from specviz.core.contract import Draft
 from specviz.decoding.hf.cache import read_rows
 from specviz.decoding.hf.target import HFTarget
-from specviz.models.projection import Projection, fit, flatten, shape_of, turned, unflatten
+from specviz.models.cache_projection import (
+    CacheProjection,
+    fit,
+    flatten,
+    shape_of,
+    turned,
+    unflatten,
+)
 from tests.decoding import families as f
 from tests.drafters.small import small_llama
 
-FITTED = Projection(torch.arange(32.0).reshape(4, 8), torch.arange(8.0), (1, 1, 2), (1, 2, 2), 0.5)
+FITTED = CacheProjection(
+    torch.arange(32.0).reshape(4, 8), torch.arange(8.0), (1, 1, 2), (1, 2, 2), 0.5
+)
 
 
 def rows_of(pair: sv.Pair, ids: np.ndarray) -> Any:
@@ -73,7 +82,7 @@ def test_saving_and_loading(tmp_path: Path) -> None:
     path = tmp_path / "kv.safetensors"
     FITTED.save(path)
     FITTED.save(path)
-    again = Projection.load(path)
+    again = CacheProjection.load(path)
     assert torch.equal(again.weight, FITTED.weight) and torch.equal(again.bias, FITTED.bias)
     assert again.draft_shape == FITTED.draft_shape and again.explained == FITTED.explained
     assert [p.name for p in tmp_path.iterdir()] == ["kv.safetensors"], "nothing half-written"
@@ -82,13 +91,13 @@ def test_saving_and_loading(tmp_path: Path) -> None:
 def test_files_that_are_something_else(tmp_path: Path) -> None:
     path = tmp_path / "kv.safetensors"
     with pytest.raises(FileNotFoundError, match="is no file"):
-        Projection.load(path)
+        CacheProjection.load(path)
     path.write_bytes(b"\x80\x04K\x01.")
     with pytest.raises(ValueError, match="is no safetensors file"):
-        Projection.load(path)
+        CacheProjection.load(path)
     save_file({"weight": torch.zeros(2, 2)}, path)
     with pytest.raises(ValueError, match="holds no KV projection of this version"):
-        Projection.load(path)
+        CacheProjection.load(path)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +114,6 @@ def test_damaged_files(tmp_path: Path, change: dict[str, Any], says: str) -> Non
     if values["bias"] is None:
         values["bias"] = torch.full_like(FITTED.bias, torch.nan)
     path = tmp_path / "kv.safetensors"
-    Projection(**values).save(path)
+    CacheProjection(**values).save(path)
     with pytest.raises(ValueError, match=says):
-        Projection.load(path)
+        CacheProjection.load(path)

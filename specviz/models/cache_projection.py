@@ -26,7 +26,7 @@ FORMAT = "specviz kv projection 1"
 
 
 @dataclass(frozen=True, eq=False)  # tensors have no single truth value
-class Projection:
+class CacheProjection:
     """A fitted map from a draft's keys and values to a target's.
 
     Parameters
@@ -72,7 +72,7 @@ class Projection:
                 unfinished.unlink()
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Projection:
+    def load(cls, path: str | os.PathLike[str]) -> CacheProjection:
         """Read a file that :meth:`save` wrote; nothing in it is executed.
 
         Raises
@@ -115,7 +115,7 @@ def fit(
     target_shape: tuple[int, int, int],
     *,
     ridge: float = 1e-3,
-) -> Projection:
+) -> CacheProjection:
     """Return the least-squares map from ``draft`` to ``target``, lightly regularised.
 
     Every tenth token is left out of the fit and says how much the map explains.
@@ -147,7 +147,7 @@ def fit(
     spread = target[held_out].double() - y_mean
     explained = 1 - float(left.square().sum() / spread.square().sum().clamp(min=1e-30))
     bias = y_mean - x_mean @ weight
-    return Projection(weight.float(), bias.float(), draft_shape, target_shape, explained)
+    return CacheProjection(weight.float(), bias.float(), draft_shape, target_shape, explained)
 
 
 def flatten(rows: Rows, model: Any, start: int) -> Tensor:
