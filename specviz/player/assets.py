@@ -74,6 +74,12 @@ def loader(name: str) -> str:
 
 
 @cache
+def saved_script() -> str:
+    """Return what shows a widget's page in a notebook without a kernel; NAME is to be filled in."""
+    return f"(()=>{{{_stripped(_source('js/saved_output.js'))}}})();"
+
+
+@cache
 def style(entry: str = ENTRY) -> str:
     """Return an entry's style sheet: light and dark, the host's own colours where it has any."""
     sheets = LAB_SHEETS if entry in (LAB, LAB_PAGE) else SHEETS

@@ -17,10 +17,10 @@ from specviz.figures.escaping import visible
 from specviz.player.assets import LAB, LAB_PAGE
 from specviz.player.options import checked_options
 from specviz.player.page import distribution_without_script, document, embedded, parts
-from specviz.player.widget import Widget, replace_in_cell
+from specviz.player.widget import PlayableWidget, replace_in_cell
 
 
-class Editor(Widget):
+class Editor(PlayableWidget):
     """One position of speculative decoding, to be changed; made by :func:`one_position`.
 
     ``p``, ``q``, ``words``, ``way``, ``fault`` and ``seed`` follow what the reader does, once an
@@ -36,8 +36,14 @@ class Editor(Widget):
     fault = traitlets.Unicode("").tag(sync=True)
     seed = traitlets.Int(0).tag(sync=True)
 
+    page_height = 980
+
     def __init__(self, values: dict[str, Any]) -> None:
         super().__init__(**values)
+
+    def described(self) -> str:
+        """Return in a few words what there is to see."""
+        return _TITLE
 
     @traitlets.validate("p", "q")
     def _distribution(self, proposal: Any) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import secrets
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,11 +13,21 @@ import anywidget
 import ipywidgets
 import traitlets
 from ipywidgets import widget_serialization
+from markupsafe import Markup
 
 from specviz.figures.coloured_text import plain
 from specviz.figures.comparison import Comparison
 from specviz.figures.page import against
-from specviz.player.assets import ENTRY, loader, packed
+from specviz.figures.templating import render
+from specviz.player.assets import (
+    ENTRY,
+    LAB,
+    LAB_PAGE,
+    PAGE_ENTRY,
+    loader,
+    packed,
+    saved_script,
+)
 from specviz.player.options import (
     baseline_of,
     checked_options,
@@ -23,13 +35,16 @@ from specviz.player.options import (
     checked_trace,
     checked_tree,
 )
-from specviz.player.page import compressed
+from specviz.player.page import compressed, described, document, embedded, parts
 from specviz.player.projection import pack, project
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
 
 """How many runs a race may have."""
+
+NOT_OF_THE_PAGE = ("script", "digest", "data", "name", "layout", "tabbable", "tooltip", "comm")
+"""What a model has and its page has not."""
 
 _by_cell: dict[tuple[str, str], Widget] = {}
 
@@ -98,13 +113,77 @@ class Widget(anywidget.AnyWidget):
         data = dict(data) | {"text/plain": self.plain_text()}
         picture = self.picture()
         if picture is not None:
-            import base64
-
-            data["image/png"] = base64.b64encode(picture).decode()
+            data["image/png"] = _base64(picture)
         return data, metadata
 
 
-class Player(Widget):
+class PlayableWidget(Widget):
+    """A widget that plays without a kernel: its output carries it as a page of its own.
+
+    A notebook that is saved and opened again has no kernel to ask for the widget. So a cell shows
+    two outputs: the page (hidden while the widget lives) and the widget. Hosts that take scripts
+    away show the page's picture.
+    """
+
+    page_height = 760
+    """Pixels of the page in a saved notebook, where no height was asked for."""
+
+    name = traitlets.Unicode().tag(sync=True)
+    """Of the page beside it."""
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(name=secrets.token_hex(8), **values)
+
+    def described(self) -> str:
+        """Return in a few words what there is to see."""
+        return "Speculative decoding, step by step"
+
+    def page(self) -> str:
+        """Return it as a self-contained page that needs no kernel."""
+        entry = {ENTRY: PAGE_ENTRY, LAB: LAB_PAGE}[self.entry]
+        own = {trait for trait in self.keys if not trait.startswith("_")} - set(NOT_OF_THE_PAGE)
+        values = {trait: getattr(self, trait) for trait in own}
+        values["options"] = self.options | {"standalone": True}
+        host = embedded(values, self.data, self.described())
+        main = Markup(parts().player(self.described(), "", host, "", ""))
+        return document(self.described(), self.options["theme"], main, bare=True, entry=entry)
+
+    def saved(self) -> dict[str, str]:
+        """Return the output for a notebook without a kernel, by media type."""
+        picture, alt = self.picture(), f"{self.described()}.\n{self.plain_text()}"
+        html = render(
+            "player/templates/saved.html",
+            name=self.name,
+            picture="" if picture is None else f"data:image/png;base64,{_base64(picture)}",
+            alt=alt,
+            title=self.described(),
+            height=self.options.get("height") or self.page_height,
+            page=self.page(),
+            script=Markup(saved_script().replace("NAME", self.name)),
+        )
+        out = {"text/html": html, "text/plain": self.plain_text()}
+        return out if picture is None else out | {"image/png": _base64(picture)}
+
+    def _ipython_display_(self, **options: Any) -> None:
+        """Show the page and the widget; where outputs cannot see each other, the widget alone."""
+        from IPython.display import display
+
+        bundle = self._repr_mimebundle_(**options)
+        if bundle is None:
+            return
+        data, metadata = bundle
+        if "google.colab" not in sys.modules:
+            display(self.saved(), raw=True)  # type: ignore[no-untyped-call]
+            data = {kind: data[kind] for kind in data if kind.startswith("application/")}
+            data["text/plain"] = ""
+        display(data, metadata=metadata, raw=True)  # type: ignore[no-untyped-call]
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+class Player(PlayableWidget):
     """A trace being played; made by :func:`play`.
 
     ``step`` and ``round`` follow what the reader does, once an act is done (nothing is sent while
@@ -133,6 +212,10 @@ class Player(Widget):
         run = compressed(pack(project(trace, baseline)))
         super().__init__(kind="player", data=[run], options=options or checked_options())
 
+    def described(self) -> str:
+        """Return in a few words what there is to see."""
+        return described(self.trace)
+
     def plain_text(self) -> str:
         """Return the coloured text without its colours."""
         return plain(self.trace)
@@ -142,13 +225,19 @@ class Player(Widget):
         return picture_of(self.trace)
 
 
-class Race(Widget):
+class Race(PlayableWidget):
     """Several traces side by side on one clock; made by :func:`race`."""
+
+    page_height = 460
 
     def __init__(self, traces: Sequence[Trace], options: dict[str, Any] | None = None) -> None:
         self.traces = list(traces)
         runs = [compressed(pack(project(trace))) for trace in self.traces]
         super().__init__(kind="race", data=runs, options=options or checked_options())
+
+    def described(self) -> str:
+        """Return in a few words what there is to see."""
+        return f"Race of {len(self.traces)} runs on one clock of measured time"
 
     def plain_text(self) -> str:
         """Return a line per run: what it is, its tokens, passes and time."""

@@ -217,3 +217,86 @@ def test_a_notebook_saved_with_its_widgets_plays_without_running(browser: Any, l
     assert steps(book) == ["2"]
     assert (book.outside, book.complaints) == ([], [])
     book.close()
+
+
+SHOWN = "one => one.getBoundingClientRect().height > 0"
+
+
+def saved_notebook(lab: Lab, name: str, state: bool) -> Any:
+    """Run a notebook without a front end and save it, trusted, with or without widget state."""
+    import nbformat
+    from nbclient import NotebookClient
+    from nbformat.sign import NotebookNotary
+
+    where = lab.folder / lab.write(name, SETUP, "sv.play(run, guided=True)", "sv.one_position()")
+    book = nbformat.read(where, 4)
+    client = NotebookClient(book, store_widget_state=state, resources={"metadata": {}})
+    client.resources["metadata"]["path"] = str(lab.folder)
+    client.execute()
+    nbformat.write(book, where)
+    NotebookNotary(data_dir=str(lab.folder.parent / "data")).sign(book)
+    return book
+
+
+def test_a_notebook_opened_without_its_kernel_still_plays(browser: Any, lab: Lab) -> None:
+    saved_notebook(lab, "dead.ipynb", state=False)
+    book = Book(browser, lab, "dead.ipynb")
+    pages = book.page.frame_locator(".specviz-saved iframe")
+    book.until(lambda: pages.first.locator(".svp").count() == 1)
+    assert book.page.locator("text=model not found").first.is_hidden()
+    before = pages.first.locator(".svp").get_attribute("data-step")
+    pages.first.locator(".svp").press("ArrowRight")
+    book.until(lambda: pages.first.locator(".svp").get_attribute("data-step") != before)
+    assert book.page.locator(".specviz-saved img").first.is_hidden()
+    assert book.outside == []
+    book.run_all()  # with a kernel the widget is there, and its page makes room
+    book.until(lambda: book.page.locator(".svp").count() == 2)
+    book.until(lambda: not any(book.page.locator(".specviz-saved").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().height > 0)"
+    )))  # fmt: skip
+    book.close()
+
+
+@pytest.mark.parametrize("state", [False, True])
+def test_an_exported_notebook_plays_and_asks_nobody(
+    browser: Any, lab: Lab, tmp_path: Any, state: bool
+) -> None:
+    """nbconvert's own page asks for require.js and MathJax; the player in it for nothing."""
+    from nbconvert import HTMLExporter
+
+    book = saved_notebook(lab, f"exported-{state}.ipynb", state)
+    page = tmp_path / "exported.html"
+    page.write_text(HTMLExporter().from_notebook_node(book)[0], "utf-8")
+    context = browser.new_context()
+    outside: list[str] = []
+
+    def guard(route: Any) -> None:
+        if route.request.url.startswith(("file:", "data:", "blob:")):
+            route.continue_()
+        else:
+            outside.append(route.request.url)
+            route.abort()
+
+    context.route("**/*", guard)
+    opened = context.new_page()
+    opened.goto(page.as_uri())
+    player = opened.frame_locator(".specviz-saved iframe").first.locator(".svp")
+    player.wait_for(timeout=20_000)
+    before = player.get_attribute("data-step")
+    player.press("ArrowRight")
+    assert player.get_attribute("data-step") != before
+    assert opened.locator(".specviz-saved img").first.is_hidden()
+    assert not any("specviz" in url for url in outside)
+    context.close()
+
+
+def test_where_scripts_are_taken_away_a_picture_stays(browser: Any) -> None:
+    player = sv.play(decoded())
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.set_content(player.saved()["text/html"])
+    assert page.locator(".specviz-saved img").evaluate(SHOWN)
+    assert page.locator(".specviz-saved iframe").is_hidden()
+    assert "speculative" in page.locator("img").get_attribute("alt").lower()
+    player.close()
+    context.close()

@@ -115,3 +115,37 @@ def test_a_race_needs_runs_with_times() -> None:
 def test_what_is_no_trace_is_refused() -> None:
     with pytest.raises(TypeError, match="trace must be a Trace, got str"):
         sv.play("fox.specviz")  # type: ignore[arg-type]
+
+
+def test_a_saved_notebook_holds_the_player_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **how: shown.append(data))
+    player = sv.play(decoded())
+    player._ipython_display_()
+    assert [sorted(one) for one in shown] == [
+        ["image/png", "text/html", "text/plain"],
+        ["application/vnd.jupyter.widget-view+json", "text/plain"],
+    ]
+    assert player.name in shown[0]["text/html"]
+    assert len(shown[0]["text/html"]) < 250_000
+    player.close()
+
+
+def test_hostile_tokens_stay_inside_the_saved_page() -> None:
+    run = decoded()
+    run.strings.update({i: "\"></iframe><script>alert('x')</script>" for i in run.strings})
+    html = sv.play(run).saved()["text/html"]
+    assert "<script>alert" not in html
+    assert html.count("</iframe>") == 1
+    twin = html.replace("&lt;", "<").replace("&#34;", '"')  # without escaping it would get out
+    assert twin.count("</iframe>") > 1 or "<script>alert" in twin
+
+
+@pytest.mark.parametrize("of", ["race", "editor"])
+def test_races_and_the_editor_are_saved_too(of: str) -> None:
+    made = sv.race([decoded(), decoded(gamma=0)]) if of == "race" else sv.one_position()
+    page = made.page()
+    assert page.startswith("<!doctype html>") or page.startswith("<!DOCTYPE html>")
+    assert '"standalone": true' in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    made.close()

@@ -41,12 +41,21 @@ async function imported(model) {
   return import(url).finally(() => URL.revokeObjectURL(url));
 }
 
+/** Tell the page beside this widget, if there is one (saved_output.js), that it is not needed. */
+function announce(name) {
+  if (!name) return;
+  (globalThis.__specviz_living ??= new Set()).add(name);
+  dispatchEvent(new Event("specviz-living"));
+}
+
 async function render(host) {
   const digest = host.model.get("digest");
   if (!unpacked.has(digest)) unpacked.set(digest, imported(host.model));
   try {
     const { default: player } = await unpacked.get(digest);
-    return await player.render(host);
+    const clean = await player.render(host);
+    announce(host.model.get("name"));
+    return clean;
   } catch (error) {
     unpacked.delete(digest);
     const said = document.createElement("p");
