@@ -76,7 +76,7 @@ def loader(name: str) -> str:
 @cache
 def saved_script() -> str:
     """Return what shows a widget's page in a notebook without a kernel; NAME is to be filled in."""
-    return f"(()=>{{{_stripped(_source('js/saved_output.js'))}}})();"
+    return f"(()=>{{{_stripped(_source('js/saved_loader.js'))}}})();"
 
 
 @cache

@@ -41,7 +41,7 @@ async function imported(model) {
   return import(url).finally(() => URL.revokeObjectURL(url));
 }
 
-/** Tell the page beside this widget, if there is one (saved_output.js), that it is not needed. */
+/** Tell the page beside this widget, if there is one (saved_loader.js), that it is not needed. */
 function announce(name) {
   if (!name) return;
   (globalThis.__specviz_living ??= new Set()).add(name);
