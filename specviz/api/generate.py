@@ -24,7 +24,7 @@ from specviz.core.draws import Sampler
 from specviz.core.rules import Rule
 from specviz.core.trace.trace import Trace
 from specviz.core.trace.views import Round
-from specviz.decoding.hf.target import open_session
+from specviz.decoding.hf.target import forward_of, open_session
 from specviz.decoding.loop import RoundResult, rounds
 from specviz.decoding.record import record
 from specviz.decoding.stopping import Stopping
@@ -132,6 +132,7 @@ def stream(
     sequence: int = 0,
     k: int = 10,
     full_distributions: bool = False,
+    fast: bool = True,
 ) -> Stream:
     """Decode round by round: the arguments of :func:`generate`, rounds as they happen.
 
@@ -173,13 +174,15 @@ def stream(
         raise ValueError(
             f"gamma is {drafter.depth}, but the target's context is {context}: it must be smaller"
         )
-    target = open_session(pair.target, pair.vocab_size)
+    target = open_session(pair.target, pair.vocab_size, fast=fast)
     target.begin()
     session = drafter.start(pair, target, ids)
     stopping = Stopping(len(ids), longest, context, stop_ids, strings, pair.decode)
+    ran = {"target": forward_of(target), "draft": forward_of(getattr(session, "model", None))}
     meta = provenance(
         pair, session, rule, sampling, drafter.traits, seed=draws.seed, sequence=draws.sequence,
         max_new_tokens=longest, stop=list(strings), stop_ids=sorted(stop_ids),
+        forward=ran,
     )  # fmt: skip
     trace = Trace(meta, ids, kept, pair.vocab_size if full_distributions else 0)
     results = rounds(target, session, rule, ids, sampling=sampling, draws=draws, stopping=stopping)
@@ -213,6 +216,7 @@ def generate(
     sequence: int = 0,
     k: int = 10,
     full_distributions: bool = False,
+    fast: bool = True,
     progress: bool = True,
 ) -> Trace:
     """Decode speculatively and record every step.
@@ -252,6 +256,10 @@ def generate(
         How many alternatives to keep of every distribution.
     full_distributions : bool
         Keep whole distributions too (much larger).
+    fast : bool
+        Run Llama-like models by the forward pass written out in
+        :mod:`specviz.decoding.hf.lean`, which says the same in less time. False: always the model's
+        own ``forward``, to read along. ``trace.settings["forward"]`` says which ran.
     progress : bool
         Show a progress bar on runs of over two seconds.
 
@@ -279,7 +287,7 @@ def generate(
         chat_template_kwargs=chat_template_kwargs, gamma=gamma, drafter=drafter, verify=verify,
         temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p,
         repetition_penalty=repetition_penalty, max_new_tokens=max_new_tokens, stop=stop,
-        seed=seed, sequence=sequence, k=k, full_distributions=full_distributions,
+        seed=seed, sequence=sequence, k=k, full_distributions=full_distributions, fast=fast,
     )  # fmt: skip
     with tqdm(
         total=max_new_tokens, unit="token", desc="decoding", delay=2, leave=False,

@@ -19,7 +19,7 @@ from specviz.core.contract import (
     Target,
 )
 from specviz.core.draws import Draws, Purpose
-from specviz.decoding.hf.target import open_session
+from specviz.decoding.hf.target import is_fast, open_session
 from specviz.decoding.sampling import logits_to_distributions
 
 NOISES = ("draft", "target")
@@ -149,7 +149,7 @@ class DraftModel:
                 "the pair has no draft model: give it one (draft=…), use another drafter, "
                 "or pass gamma=0 for target-only decoding"
             )
-        return DraftModelSession(self, open_session(model, pair.vocab_size))
+        return DraftModelSession(self, open_session(model, pair.vocab_size, fast=is_fast(target)))
 
     def settings(self) -> dict[str, Any]:
         """Return what a trace says of this drafter."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
 from specviz.core.contract import DrafterTraits, IntArray, ModelPair, Target
-from specviz.decoding.hf.target import open_session
+from specviz.decoding.hf.target import is_fast, open_session
 from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, DraftModelSession
 from specviz.models.model import Model
 from specviz.models.quantize import checked_bits, quantize
@@ -94,7 +94,8 @@ class Quantized:
                 "the pair has no draft model to quantize: give it one (draft=…), or quantize the "
                 "target with Quantized(of='target')"
             )
-        return DraftModelSession(self, open_session(_copy_of(original, self.bits), pair.vocab_size))
+        small = _copy_of(original, self.bits)
+        return DraftModelSession(self, open_session(small, pair.vocab_size, fast=is_fast(target)))
 
     def settings(self) -> dict[str, Any]:
         """Return what a trace says of this drafter."""

@@ -21,7 +21,7 @@ from specviz.core.contract import (
 )
 from specviz.core.draws import Draws, Purpose
 from specviz.decoding.hf.cache import refuse
-from specviz.decoding.hf.target import open_session
+from specviz.decoding.hf.target import is_fast, open_session
 from specviz.decoding.sampling import logits_to_distributions
 
 KINDS = ("without_replacement", "with_replacement", "top_k")
@@ -105,7 +105,7 @@ class Tree:
         model = self.model if self.model is not None else pair.draft
         if model is None:
             raise ValueError("the pair has no draft model to grow a tree with: give it draft=…")
-        drafting = open_session(model, pair.vocab_size)
+        drafting = open_session(model, pair.vocab_size, fast=is_fast(target))
         for session in (target, drafting):
             if hasattr(session, "kind"):
                 refuse(session.kind, trees=True)

@@ -150,7 +150,8 @@ def test_a_trial_refuses_them_too(family: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def must_fail(check: Callable[[], None]) -> None:
-    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+    # rows that were not taken back make other logits, or masks that no longer fit
+    with pytest.raises((AssertionError, RuntimeError), match=r"Not equal to tolerance|must match"):
         check()
 
 
@@ -197,8 +198,10 @@ def test_twin_the_window_is_forgotten(
 
 @pytest.mark.parametrize("family", ["llama-eager", "mistral-eager"])
 def test_twin_a_boolean_mask_under_eager_attention(
-    model: Model, target: HFTarget, monkeypatch: pytest.MonkeyPatch
+    model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    target = HFTarget(model, fast=False)
+
     def boolean(self: HFTarget, pending: int, draft: Draft) -> torch.Tensor:
         return torch.as_tensor(module.visibility(self.length, pending, draft))[None, None]
 

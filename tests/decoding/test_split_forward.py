@@ -48,13 +48,13 @@ def llama() -> Model:
 
 @pytest.fixture
 def target(llama: Model) -> HFTarget:
-    return HFTarget(llama)
+    return HFTarget(llama, fast=False)
 
 
-def walk(model: Model, layer: int, shapes: str = "430214") -> None:
+def walk(model: Model, layer: int, shapes: str = "430214", *, fast: bool = False) -> None:
     """Rounds that draft and verify n tokens, keep some of them and go on, all compared."""
     rng = np.random.default_rng(5)
-    target, text = HFTarget(model), PROMPT
+    target, text = HFTarget(model, fast=fast), PROMPT
     for n in map(int, shapes):
         tokens: list[int] = []
         for _ in range(n):
@@ -75,6 +75,7 @@ def walk(model: Model, layer: int, shapes: str = "430214") -> None:
 def test_verification_adds_the_other_layers(model: Model) -> None:
     for layer in range(1, depth_of(model)):
         walk(model, layer)
+        walk(model, layer, fast=True)
 
 
 @every_family
@@ -83,7 +84,7 @@ def test_the_exit_is_the_model_without_its_last_layers(model: Model) -> None:
         short = copy.deepcopy(model.model)
         short.model.layers = short.model.layers[:layer]
         short.config.num_hidden_layers = layer
-        target = HFTarget(model)
+        target = HFTarget(model, fast=layer == 1)
         for end in (18, 19, 20):
             with torch.inference_mode():
                 own = short(input_ids=torch.tensor(PROMPT[:end])[None], use_cache=False).logits
@@ -219,7 +220,7 @@ def test_twin_what_was_drafted_is_not_compared(
         pass
 
     monkeypatch.setattr(module.ExitState, "_agree_with", trust)
-    target = HFTarget(llama)
+    target = HFTarget(llama, fast=False)
     target.draft_step(np.append(PROMPT, [8, 45]), 1)
     must_fail(lambda: expect_rows(llama, PROMPT, CHAIN, target.verify(PROMPT, CHAIN)))
 

@@ -27,7 +27,7 @@ def llama() -> Model:
 
 @pytest.fixture
 def target(llama: Model) -> HFTarget:
-    return HFTarget(llama)
+    return HFTarget(llama, fast=False)
 
 
 class Stopped(Exception):
@@ -67,7 +67,7 @@ def test_an_interrupt_leaves_model_and_session_as_they_were(
 def test_a_session_is_freed_with_its_last_user(llama: Model) -> None:
     gc.disable()
     try:
-        session = HFTarget(llama)
+        session = HFTarget(llama, fast=False)
         session.draft_step(PROMPT, 1)
         gone = weakref.ref(session)
         del session
@@ -102,7 +102,7 @@ def test_a_single_layer_has_no_exit() -> None:
 
 
 def test_attention_without_masks_is_refused(llama: Model) -> None:
-    target = HFTarget(llama)
+    target = HFTarget(llama, fast=False)
     target.kind = module_kind = copy.copy(target.kind)
     object.__setattr__(module_kind, "trees", False)
     object.__setattr__(module_kind, "why", "its attention takes no mask")
@@ -116,13 +116,13 @@ def test_attention_without_masks_is_refused(llama: Model) -> None:
 def test_twin_found_in_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "Halves", LayerLeftOut)
     model, _ = FAMILIES["llama"]()
-    target = HFTarget(model)
+    target = HFTarget(model, fast=False)
     with pytest.raises(UnsupportedModelError, match="early exit: in a trial, logits of two halves"):
         target.open_exit(1)
     assert target.length == 0
     monkeypatch.undo()
     with pytest.raises(UnsupportedModelError, match="trial"):  # remembered
-        HFTarget(model).open_exit(1)
+        HFTarget(model, fast=False).open_exit(1)
     proof._exits.pop(model.model)
     HFTarget(model).open_exit(1)
 
@@ -132,7 +132,7 @@ def test_a_trial_that_is_broken_off_is_held_again(
     error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, _ = FAMILIES["llama"]()
-    target = HFTarget(model)
+    target = HFTarget(model, fast=False)
     target.capture([2])
     broken: list[int] = []
 

@@ -34,6 +34,12 @@ def target(model: Model) -> HFTarget:
 
 
 @pytest.fixture
+def readable(model: Model) -> HFTarget:
+    """A session that calls the model's own forward, as any model outside the lean families."""
+    return HFTarget(model, fast=False)
+
+
+@pytest.fixture
 def passes(model: Model) -> Iterator[list[dict[str, Any]]]:
     """The arguments of every pass of the model."""
     seen: list[dict[str, Any]] = []
@@ -51,35 +57,35 @@ def test_it_keeps_the_protocol(target: HFTarget) -> None:
     assert target.length == 0
 
 
-def test_one_pass_a_verification(target: HFTarget, passes: list[dict[str, Any]]) -> None:
-    target.verify(PROMPT, CHAIN)
-    target.keep([0])
-    target.verify(np.array([3]), TREE)
-    target.keep([1, 3])
+def test_one_pass_a_verification(readable: HFTarget, passes: list[dict[str, Any]]) -> None:
+    readable.verify(PROMPT, CHAIN)
+    readable.keep([0])
+    readable.verify(np.array([3]), TREE)
+    readable.keep([1, 3])
     assert [kwargs["input_ids"].shape[1] for kwargs in passes] == [9, 6]
-    assert target.length == held(target.cache) == 6 + 1 + 1 + 2
+    assert readable.length == held(readable.cache) == 6 + 1 + 1 + 2
 
 
 def test_only_needed_rows_of_a_prompt_go_through_the_head(
-    model: Model, target: HFTarget, passes: list[dict[str, Any]]
+    model: Model, readable: HFTarget, passes: list[dict[str, Any]]
 ) -> None:
     prompt = np.arange(40)
-    logits = target.verify(prompt, CHAIN)
+    logits = readable.verify(prompt, CHAIN)
     assert passes[0]["logits_to_keep"] == 4
     np.testing.assert_allclose(logits[0], f.plain(model, prompt), atol=1e-4)
 
 
 def test_a_chain_uses_the_models_own_causal_mask(
-    target: HFTarget, passes: list[dict[str, Any]]
+    readable: HFTarget, passes: list[dict[str, Any]]
 ) -> None:
-    target.verify(PROMPT, CHAIN)
+    readable.verify(PROMPT, CHAIN)
     assert passes[0].get("attention_mask") is None
     assert passes[0]["position_ids"].tolist() == [list(range(9))]
 
 
-def test_a_trees_positions_are_depths(target: HFTarget, passes: list[dict[str, Any]]) -> None:
-    target.verify(PROMPT, NONE)
-    target.verify(np.array([3, 4]), TREE)
+def test_a_trees_positions_are_depths(readable: HFTarget, passes: list[dict[str, Any]]) -> None:
+    readable.verify(PROMPT, NONE)
+    readable.verify(np.array([3, 4]), TREE)
     kwargs = next(k for k in passes if k["input_ids"].tolist() == [[3, 4, *TREE.tokens]])
     assert kwargs["position_ids"].tolist() == [[6, 7, 8, 8, 9, 9, 10]]
     assert kwargs["attention_mask"].shape == (1, 1, 7, 13)

@@ -25,56 +25,77 @@ class GrowingLayer(DynamicLayer):
     """One layer's keys and values at the front of buffers with room to spare.
 
     The ordinary layer copies all it holds on every append; here appending costs as much as the
-    tokens appended. ``keys`` and ``values`` are views, ``(batch, heads, length, head_dim)``, so
-    cutting them back is enough to forget rows: the next append writes over them.
+    tokens appended. ``keys`` and ``values`` are views, ``(batch, heads, length, head_dim)``.
+    Rows are forgotten by setting ``length``: the next append writes over them.
     """
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._buffers: tuple[Tensor, Tensor] | None = None
+
+    @property
+    def is_initialized(self) -> bool:  # type: ignore[override]
+        """Whether it has held anything."""
+        return self._buffers is not None
+
+    @property
+    def keys(self) -> Tensor | None:  # type: ignore[override]
+        """All keys; None before the first."""
+        return None if self._buffers is None else self._buffers[0][:, :, : self.length]
+
+    @property
+    def values(self) -> Tensor | None:  # type: ignore[override]
+        """All values; None before the first."""
+        return None if self._buffers is None else self._buffers[1][:, :, : self.length]
+
+    def get_seq_length(self) -> int:
+        """Return how many tokens it holds."""
+        return self.length
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
         """Append rows; return all keys and all values."""
-        if not self.is_initialized:
-            self.lazy_initialization(key_states, value_states)
-            self._buffers = key_states[..., :0, :], value_states[..., :0, :]
-        start = self.get_seq_length()
-        end = start + key_states.shape[-2]
+        start, count = self.length, key_states.shape[-2]
+        end = self.length = start + count
+        if self._buffers is None:
+            self.device = key_states.device
+            self._buffers = with_room(key_states, end, 0), with_room(value_states, end, 0)
         keys, values = self._buffers
         if end > keys.shape[-2]:
-            keys, values = (_with_room(states[..., :start, :], end) for states in self._buffers)
+            keys, values = with_room(keys, end, start), with_room(values, end, start)
             self._buffers = keys, values
-        keys[..., start:end, :] = key_states
-        values[..., start:end, :] = value_states
-        self.keys, self.values = keys[..., :end, :], values[..., :end, :]
-        return self.keys, self.values
+        keys.narrow(2, start, count).copy_(key_states)
+        values.narrow(2, start, count).copy_(value_states)
+        return keys.narrow(2, 0, end), values.narrow(2, 0, end)
 
     @classmethod
     def of(cls, layer: Any, rows: Tensor, room: int = 1) -> GrowingLayer:
         """Return a layer with some rows of a batch ``(k,)``, and room for ``room`` tokens more."""
         chosen = cls()
-        chosen.lazy_initialization(layer.keys, layer.values)
-        length = layer.keys.shape[-2]
+        chosen.device, chosen.length = layer.keys.device, layer.keys.shape[-2]
         buffers = []
         for states in (layer.keys, layer.values):
-            shape = (len(rows), *states.shape[1:-2], length + room, states.shape[-1])
+            shape = (len(rows), *states.shape[1:-2], chosen.length + room, states.shape[-1])
             buffer = states.new_empty(shape)
-            torch.index_select(states, 0, rows, out=buffer[..., :length, :])
+            torch.index_select(states, 0, rows, out=buffer[..., : chosen.length, :])
             buffers.append(buffer)
         chosen._buffers = buffers[0], buffers[1]
-        chosen.keys, chosen.values = (buffer[..., :length, :] for buffer in buffers)
         return chosen
 
 
-def _with_room(held: Tensor, length: int) -> Tensor:
+def with_room(states: Tensor, length: int, held: int) -> Tensor:
+    """Return a buffer for ``length`` rows and more, with the first ``held`` rows of ``states``."""
     room = length + max(64, length // 2)
-    buffer = held.new_empty((*held.shape[:-2], room, held.shape[-1]))
-    buffer[..., : held.shape[-2], :] = held
+    buffer = states.new_empty((*states.shape[:-2], room, states.shape[-1]))
+    buffer[..., :held, :] = states[..., :held, :]
     return buffer
 
 
-def new_cache() -> DynamicCache:
+def new_cache(kind: type[DynamicLayer] = GrowingLayer) -> DynamicCache:
     """Return an empty cache that keeps every row of every layer and can be cut back anywhere."""
     cache = DynamicCache()
-    cache.layer_class_to_replicate = GrowingLayer
+    cache.layer_class_to_replicate = kind
     return cache
 
 
@@ -210,9 +231,13 @@ def held(cache: DynamicCache) -> int:
 
 def crop_to(cache: DynamicCache, length: int) -> None:
     """Keep the first ``length`` tokens of every layer, also of layers that hold different many."""
-    for layer in _filled(cache):
-        layer.keys = layer.keys[..., :length, :]
-        layer.values = layer.values[..., :length, :]
+    layer: Any
+    for layer in cache.layers:
+        if isinstance(layer, GrowingLayer):
+            layer.length = min(layer.length, length)
+        elif getattr(layer, "keys", None) is not None:
+            layer.keys = layer.keys[..., :length, :]
+            layer.values = layer.values[..., :length, :]
 
 
 def crop(cache: DynamicCache, tokens: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -14,11 +14,16 @@ from specviz.core.arrays import BoolArray
 from specviz.core.contract import ROOT, Draft, IntArray
 from specviz.decoding.hf.cache import CacheKind
 
+if TYPE_CHECKING:
+    from specviz.decoding.hf.lean import LeanModel
+
 
 class HFSession(Protocol):
     """What the parts of this folder ask of an open session: :class:`.HFTarget`, told apart."""
 
     model: Any
+    lean: LeanModel | None
+    """The forward pass written out in :mod:`.lean`; None: the model's own is called."""
     kind: CacheKind
     device: torch.device
     vocab_size: int
@@ -41,6 +46,10 @@ class HFSession(Protocol):
     def draft_step(self, tokens: IntArray, layer: int) -> NDArray[Any]: ...  # noqa: D102
     def keep(self, path: Sequence[int]) -> None: ...  # noqa: D102
     def fitted(self, logits: torch.Tensor) -> NDArray[Any]: ...  # noqa: D102
+    def lean_states(  # noqa: D102
+        self, fed: IntArray, pending: int, draft: Draft, *, done: int = 0,
+        states: torch.Tensor | None = None, first: int = 0, last: int | None = None,
+    ) -> torch.Tensor: ...  # fmt: skip
     def tree_masks(  # noqa: D102
         self, pending: int, draft: Draft
     ) -> torch.Tensor | dict[str, torch.Tensor]: ...

@@ -42,7 +42,12 @@ TEXT, A, B, A_CHILD, B_CHILD = (0, 1, 2), 3, 4, 5, 6
 Differences = Callable[["HFSession", IntArray], tuple[str, list[float]]]
 """(target, token ids) → what was tried, and how far each row of logits was off."""
 
+EQUAL = {torch.float64: 1e-9, torch.float32: 1e-5}
+"""For the forward pass written out in :mod:`.lean`, which does the same arithmetic. In half
+precision the order of sums shows: :data:`LOOSE`."""
+
 _tried: WeakKeyDictionary[Any, tuple[CacheKind, CacheKind]] = WeakKeyDictionary()
+_lean: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 _exits: WeakKeyDictionary[Any, dict[int, str]] = WeakKeyDictionary()
 
 
@@ -66,6 +71,29 @@ def tried(target: HFSession) -> CacheKind:
         _tried[target.model] = known
     target.begin()
     return known[1]
+
+
+def lean_agrees(target: HFSession) -> bool:
+    """Whether the lean forward pass says what the model's own says, for a chain, a tree, a window.
+
+    Parameters
+    ----------
+    target : HFSession
+        Freshly begun, with a lean forward pass. It is begun again. The answer is remembered for as
+        long as that forward pass lives.
+    """
+    known = _lean.get(target.lean)
+    if known is None:
+        allowed = EQUAL.get(target.model.dtype, LOOSE)
+        known = not _trial(target, _chain_differences, allowed)[0]
+        if known and target.kind.trees:
+            known = not _trial(target, _tree_differences, allowed)[0]
+        if known and target.kind.windows.get(SLIDING):
+            with past_the_window(target):
+                known = not _trial(target, _chain_differences, allowed)[0]
+        _lean[target.lean] = known
+    target.begin()
+    return known
 
 
 def exit_tried(target: HFSession, layer: int) -> None:

@@ -215,11 +215,18 @@ class ExitState:
             return None
         if len(self) < len(fed):  # usually by one: the last proposal was drawn, but not read
             self._run_lower(target, fed, pending, draft, head=False)
-        arguments = forward_arguments(target, fed, pending, draft, masked=True)
         assert self.states is not None and self._halves is not None
-        logits = self._halves.upper(arguments, self.states)
+        rows = slice(-(1 + len(draft)), None)
+        if target.lean is not None:
+            states = target.lean_states(
+                fed, pending, draft, states=self.states[0], first=self.layer
+            )
+            logits = target.lean.logits(states[rows])
+        else:
+            arguments = forward_arguments(target, fed, pending, draft, masked=True)
+            logits = self._halves.upper(arguments, self.states)[rows]
         self._reset()
-        return logits[-(1 + len(draft)) :]
+        return logits
 
     def _agree_with(self, target: HFSession, fed: IntArray) -> None:
         """Forget from the first token on that is not the one in ``fed``."""
@@ -237,11 +244,15 @@ class ExitState:
     ) -> Tensor:
         """Run the tokens of ``fed`` that are not half-done yet; return the last row of logits."""
         done = len(self)
-        arguments = forward_arguments(
-            target, fed, pending, draft, done=done, masked=not draft.is_chain
-        )
-        assert self._halves is not None
-        new, logits = self._halves.lower(arguments, head=head)
+        if target.lean is not None:
+            states = target.lean_states(fed, pending, draft, done=done, last=self.layer)
+            new, logits = states[None], target.lean.logits(states[-1:]) if head else states[:0]
+        else:
+            arguments = forward_arguments(
+                target, fed, pending, draft, done=done, masked=not draft.is_chain
+            )
+            assert self._halves is not None
+            new, logits = self._halves.lower(arguments, head=head)
         self.states = new if self.states is None else torch.cat([self.states, new], dim=1)
         self.tokens = fed.copy()
         return logits[-1:]

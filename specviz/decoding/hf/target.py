@@ -29,7 +29,8 @@ from specviz.decoding.hf.cache import (
     write_rows,
 )
 from specviz.decoding.hf.forward import additive, fed_tokens, forward_arguments, visibility
-from specviz.decoding.hf.selftest import exit_tried, tried
+from specviz.decoding.hf.lean import JointLayer, lean_of
+from specviz.decoding.hf.selftest import exit_tried, lean_agrees, tried
 from specviz.decoding.hf.split_forward import ExitState, check_exit
 from specviz.models.model import as_model, execution_device
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from specviz.models.model import Model
 
 
-def open_session(model: Any, vocab_size: int | None = None) -> Target:
+def open_session(model: Any, vocab_size: int | None = None, *, fast: bool = True) -> Target:
     """Return a new session with ``model``: a cache of its own, nothing in it.
 
     Parameters
@@ -46,6 +47,8 @@ def open_session(model: Any, vocab_size: int | None = None) -> Target:
         Tabular models bring their own sessions; anything else is a Hugging Face model.
     vocab_size : int, optional
         Width of the logits; by default the model's own.
+    fast : bool
+        See :class:`HFTarget`.
 
     Returns
     -------
@@ -54,7 +57,19 @@ def open_session(model: Any, vocab_size: int | None = None) -> Target:
     """
     if hasattr(model, "session"):
         return model.session(vocab_size)
-    return HFTarget(as_model(model), vocab_size)
+    return HFTarget(as_model(model), vocab_size, fast=fast)
+
+
+def is_fast(session: Any) -> bool:
+    """Whether a session was opened to be fast; what a drafter opens beside it follows suit."""
+    return bool(getattr(session, "fast", True))
+
+
+def forward_of(session: Any) -> str | None:
+    """Return which forward pass a session runs: "lean" or "transformers"; None for a table."""
+    if not isinstance(session, HFTarget):
+        return None
+    return "transformers" if session.lean is None else "lean"
 
 
 class HFTarget:
@@ -67,6 +82,14 @@ class HFTarget:
     vocab_size : int, optional
         Width of the logits returned. Wider than the model's own: the tail is ``-inf``. Narrower:
         the tail is cut (embeddings of one family padded to different sizes).
+    fast : bool
+        Take the forward pass that is written out in :mod:`.lean`, where the model is one of its
+        families and a short trial agrees. False: always the model's own ``forward``.
+
+    Attributes
+    ----------
+    lean : LeanModel or None
+        The forward pass that is used; None: the model's own.
 
     Raises
     ------
@@ -87,7 +110,7 @@ class HFTarget:
     >>> target.keep([0])  # only the first proposal was accepted
     """
 
-    def __init__(self, model: Model, vocab_size: int | None = None) -> None:
+    def __init__(self, model: Model, vocab_size: int | None = None, *, fast: bool = True) -> None:
         self.model = model.model
         self.vocab_size = int(model.vocab_size if vocab_size is None else vocab_size)
         self.context_length = model.context_length
@@ -103,13 +126,17 @@ class HFTarget:
         self.stand_in = min(model.eos_ids, default=0)
         self._layers: tuple[int, ...] = ()
         self._exit_state = ExitState()
+        self.fast, self.lean = fast, lean_of(self.model) if fast else None
         self.begin()
+        if self.lean is not None and not lean_agrees(self):
+            self.lean = None
+            self.begin()
         self.kind = tried(self)
         refuse(self.kind)
 
     def begin(self) -> None:
         """Forget everything."""
-        self.cache = new_cache()
+        self.cache = new_cache() if self.lean is None else new_cache(JointLayer)
         self.length = 0
         self.features: torch.Tensor | None = None
         """``(kept, layers, hidden)``: see :meth:`capture`."""
@@ -311,6 +338,8 @@ class HFTarget:
         logits = self._exit_state.finish(self, fed, pending, draft)
         if logits is not None:
             return logits
+        if self.lean is not None:
+            return self.lean.logits(self.lean_states(fed, pending, draft)[-(1 + len(draft)) :])
         arguments = forward_arguments(self, fed, pending, draft, masked=not draft.is_chain)
         if self._layers:
             arguments["output_hidden_states"] = True
@@ -319,6 +348,41 @@ class HFTarget:
             chosen = [out.hidden_states[layer][0] for layer in self._layers]
             self.features = torch.stack(chosen, dim=1)  # (k + n, layers, hidden)
         return out.logits[0, -(1 + len(draft)) :]
+
+    def lean_states(
+        self, fed: IntArray, pending: int, draft: Draft, *, done: int = 0,
+        states: torch.Tensor | None = None, first: int = 0, last: int | None = None,
+    ) -> torch.Tensor:  # fmt: skip
+        """Run ``fed[done:]`` through layers ``first … last - 1`` of the lean forward pass.
+
+        Return ``(k + n - done, hidden)``. Above the first layer ``states`` are what the layer
+        below left, of the same shape.
+        """
+        lean, start, count = self.lean, self.length + done, len(fed) - done
+        assert lean is not None
+        total, windows = start + count, self.kind.windows
+        depths = None
+        if not draft.is_chain:
+            places = np.concatenate([np.arange(pending), pending + draft.depths()])[done:] - done
+            depths = torch.as_tensor(places, device=self.device)
+        masks: dict[str, torch.Tensor | None] = {}
+        for kind, window in windows.items():
+            if draft.is_chain and (window is None or total <= window):
+                masks[kind] = lean.causal(start, count)
+            else:
+                visible = visibility(self.length, pending, draft, window)[done:]
+                masks[kind] = additive(visible, lean.dtype)[0, 0].to(self.device)
+        if states is None:
+            states = lean.embedded(torch.as_tensor(fed[done:], device=self.device))
+        captured: dict[int, list[torch.Tensor]] = {layer: [] for layer in self._layers}
+        rotations = lean.rotations(start, count, depths)
+        states = lean.run(states, 1, rotations, masks, self.cache, first, last, captured)
+        if self._layers:
+            if len(lean.layers) in captured:  # of the last layer: what the head sees
+                captured[len(lean.layers)] = [lean.norm(states)]
+            chosen = [captured[layer][0] for layer in self._layers]
+            self.features = torch.stack(chosen, dim=1)  # (k + n, layers, hidden)
+        return states
 
     def tree_masks(self, pending: int, draft: Draft) -> torch.Tensor | dict[str, torch.Tensor]:
         """Return what is added to the attention scores, one mask for each kind of layer."""
