@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -51,7 +52,7 @@ class Stream(Iterator[Round]):
         self._stopping = stopping
         self._rule = rule
         self._draws = draws
-        self._show(trace.prompt)
+        self._show(trace.prompt.tolist())
 
     def __next__(self) -> Round:
         """Run one round and return its view.
@@ -93,13 +94,15 @@ class Stream(Iterator[Round]):
         round_values, node_values = record(self.trace, result, self._rule, self._draws)
         round_values["other_seconds"] += perf_counter() - started
         self.trace.append(round_values, node_values)
-        shown = [round_values["closing_ids"], [round_values["closing_token"]]]
-        shown += [node_values[name].ravel() for name in ("top_ids", "residual_ids", "own_token")]
-        self._show(ids for some in shown for ids in some)
+        shown = [[round_values["closing_token"]], round_values["closing_ids"].tolist()]
+        for name in ("top_ids", "residual_ids", "own_token"):
+            if name in node_values:
+                shown.append(node_values[name].ravel().tolist())
+        self._show(itertools.chain.from_iterable(shown))
 
-    def _show(self, ids: Any) -> None:
+    def _show(self, ids: Iterable[int]) -> None:
         """Remember the display strings of tokens not seen before."""
-        new = {int(i) for i in ids} - self.trace.strings.keys() - {-1}
+        new = set(ids) - self.trace.strings.keys() - {-1}
         if new:
             self.trace.strings.update(self._pair.token_strings(sorted(new)))
 

@@ -2,7 +2,8 @@
 
 The evidence is taken for every proposal, examined or not, and its size does not depend on the
 vocabulary: p and q on the union of their k most likely tokens, with what is left in two tails
-(p > q, p <= q) so that overlap and residual follow exactly.
+(p > q, p <= q) so that overlap and residual follow exactly. All distributions of a round stand in
+one array, so that each kind of evidence is a call or two for the whole round.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from specviz.core.contract import ROOT, Draft, FloatArray
+from specviz.core.contract import ROOT, Draft, FloatArray, IntArray
 from specviz.core.draws import Accepting, Choosing, Event, Purpose, Racing, Sampler
 from specviz.core.rules import Rule, residual
-from specviz.core.trace.columns import ALTERNATIVES, NODES, ROUNDS, UNION, Column
+from specviz.core.trace.columns import NODES
 from specviz.core.trace.trace import Trace
 from specviz.decoding.loop import RoundResult
 
@@ -22,35 +23,63 @@ PLAIN, CORRECTION, BONUS = 0, 1, 2
 NEVER, ACCEPTED, REJECTED = 0, 1, 2
 ONE_HOT, INVERSE_CDF, RACE = 0, 1, 2
 
+SMALLEST = float(np.finfo(np.float64).tiny)
+STRIP = 32
+
 
 def record(trace: Trace, result: RoundResult, rule: Rule, draws: Sampler) -> tuple[Any, Any]:
     """Return (round values, node values) for :meth:`specviz.core.trace.trace.Trace.append`."""
-    draft, p = result.draft, result.p
-    judged, used = distributions_in_question(draft, p, rule)  # (n, vocab), (n, vocab)
-    nodes = _node_values(trace.k, result, rule, draws, judged, used)
-    closing = _closing_values(trace.k, result)
+    draft, n, k = result.draft, len(result.draft), trace.k
+    rows = np.empty((3 * n + 1, result.p.shape[1]))  # p, q, the closing distribution, the residual
+    p, q, closing, left = rows[:n], rows[n : 2 * n], rows[2 * n], rows[2 * n + 1 :]
+    _fill_in_question(p, q, draft, result.p, rule)
+    closing[:] = closing_distribution(result)
+    overlap = np.minimum(p, q).sum(axis=1)  # (n,)
+    np.subtract(p, q, out=left).clip(min=0, out=left)
+    mass = left.sum(axis=1, keepdims=True)
+    left /= np.where(mass > 0, mass, 1)  # (n, vocab), all 0 where p = q: nothing to resample
+
+    best = most_likely(rows, k)  # (3 n + 1, k)
+    entropies = entropy(rows[: 2 * n + 1])
+    below = _CdfBelow(rows[n:])  # of q, the closing distribution and the residual
+
+    on_closing = {
+        "closing_p": float(closing[result.verdict.token]),
+        "closing_entropy": entropies[2 * n],
+        "closing_ids": best[2 * n],
+        "closing_top": _at(closing, best[2 * n]),
+        "closing_cdf": below.at(slice(n, n + 1), best[2 * n : 2 * n + 1])[0],
+    }
+    round_values = _closing_values(result) | on_closing
+    nodes: dict[str, Any] = {}
+    if n:
+        nodes = _node_values(result, rule, draws, p, q)
+        nodes["overlap"] = overlap
+        nodes["entropy_p"], nodes["entropy_q"] = entropies[:n], entropies[n : 2 * n]
+        nodes["top_ids"] = top = _union(best[:n], best[n : 2 * n], draft.tokens, p, q)
+        nodes["top_p"], nodes["top_q"] = _at(p, top), _at(q, top)
+        nodes["top_q_cdf"] = below.at(slice(n), top)
+        nodes |= _tails(p, q, top)
+        nodes["residual_ids"] = ids = best[2 * n + 1 :]
+        nodes["residual_p"] = _at(left, ids)
+        nodes["residual_cdf"] = below.at(slice(n + 1, None), ids)
     if trace.full_vocab:
-        nodes |= {"full_p": judged, "full_q": used}
-        closing |= {"full_closing": closing_distribution(result)}
-    return closing, nodes
+        nodes |= {"full_p": p, "full_q": q}
+        round_values["full_closing"] = closing
+    return round_values, nodes
 
 
-def distributions_in_question(
-    draft: Draft, p: FloatArray, rule: Rule
-) -> tuple[FloatArray, FloatArray]:
-    """Return for each node the p that it is judged by and the q that it was drawn from.
+def _fill_in_question(p: FloatArray, q: FloatArray, draft: Draft, rows: Any, rule: Rule) -> None:
+    """Fill in for each node the p that it is judged by and the q that it was drawn from.
 
     A first sibling is judged by p itself, a later one by what the rule leaves of it.
     """
-    n, vocab_size = len(draft), p.shape[1]
-    judged, used = np.empty((n, vocab_size)), np.empty((n, vocab_size))
-    for node in range(ROOT, n):
-        distribution = p[node + 1]
-        for child in draft.children(node):
-            judged[child], used[child] = distribution, draft.distribution(child, vocab_size)
-            if rule.leaves_residual and child != draft.children(node)[-1]:
-                distribution = residual(distribution, used[child])
-    return judged, used
+    for node in range(ROOT, len(draft)):
+        distribution, children = rows[node + 1], draft.children(node)
+        for child in children:
+            p[child], q[child] = distribution, draft.distribution(child, rows.shape[1])
+            if rule.leaves_residual and child != children[-1]:
+                distribution = residual(distribution, q[child])
 
 
 def closing_distribution(result: RoundResult) -> FloatArray:
@@ -68,78 +97,45 @@ def closing_distribution(result: RoundResult) -> FloatArray:
 
 
 def _node_values(
-    k: int, result: RoundResult, rule: Rule, draws: Sampler, p: FloatArray, q: FloatArray
+    result: RoundResult, rule: Rule, draws: Sampler, p: FloatArray, q: FloatArray
 ) -> dict[str, Any]:
-    draft, verdict = result.draft, result.verdict
-    n, vocab_size = p.shape
-    out = _blank(NODES, n, k)
-    if n == 0:
-        return out
+    """Return what happened to each node: tokens, verdicts and draws."""
+    draft, verdict, n = result.draft, result.verdict, len(result.draft)
     every, x = np.arange(n), draft.tokens
-    overlap = np.minimum(p, q)  # (n, vocab)
-    left = (p - q) * (p > q)
-    mass = left.sum(axis=1, keepdims=True)
-    left /= np.where(mass > 0, mass, 1)  # (n, vocab), all 0 where p = q: nothing to resample
-
-    out["token"], out["parent"] = x, draft.parent
-    out["verdict"] = _verdicts(draft, verdict.path, result.events)
-    kept = verdict.path[: len(result.emitted)]
-    out["emitted"][kept] = 1
-    out["p"], out["q"] = p[every, x], q[every, x]
-    out["acceptance"] = rule.acceptance(draft, result.p)
+    emitted = np.zeros(n, dtype=np.int8)
+    emitted[verdict.path[: len(result.emitted)]] = 1
+    out: dict[str, Any] = {
+        "token": x,
+        "parent": draft.parent,
+        "verdict": _verdicts(draft, verdict.path, result.events),
+        "emitted": emitted,
+        "p": p[every, x],
+        "q": q[every, x],
+        "acceptance": rule.acceptance(draft, result.p),
+    }
     if rule.compares_u:
-        depths = result.position + draft.depths()
-        out["u"] = [draws.uniform(Purpose.ACCEPT, int(depths[i]), i) for i in range(n)]
-    out["overlap"] = overlap.sum(axis=1)
-    out["entropy_p"], out["entropy_q"] = entropy(p), entropy(q)
-
-    q_cdf = _cdf_below(q)
-    top = _union(most_likely(p, k), most_likely(q, k), x, np.maximum(p, q))  # (n, 2k + 1)
-    rows, known = every[:, None], top >= 0
-    out["top_ids"] = top
-    for name, values in (("top_p", p), ("top_q", q), ("top_q_cdf", q_cdf)):
-        out[name] = np.where(known, values[rows, top], np.nan)
-    off_top = np.ones((n, vocab_size), dtype=bool)
-    np.put_along_axis(off_top, np.where(known, top, x[:, None]), False, axis=1)
-    above = off_top & (p > q)
-    below = off_top & ~(p > q)
-    for name, distribution, where in (
-        ("tail_p_above", p, above),
-        ("tail_q_above", q, above),
-        ("tail_p_below", p, below),
-        ("tail_q_below", q, below),
-    ):
-        out[name] = np.where(where, distribution, 0.0).sum(axis=1)
-
-    out["residual_ids"] = best = most_likely(left, k)
-    out["residual_p"] = np.where(best >= 0, left[rows, best], np.nan)
-    out["residual_cdf"] = np.where(best >= 0, _cdf_below(left)[rows, best], np.nan)
+        depths = (result.position + draft.depths()).tolist()
+        seen = {event.node: event.u for event in result.events if isinstance(event, Accepting)}
+        out["u"] = [
+            seen[i] if i in seen else draws.uniform(Purpose.ACCEPT, depths[i], i) for i in range(n)
+        ]
     _draft_draws(out, draft, result.events)
     _own_tokens(out, result)
     return out
 
 
-def _closing_values(k: int, result: RoundResult) -> dict[str, Any]:
+def _closing_values(result: RoundResult) -> dict[str, Any]:
     draft, verdict = result.draft, result.verdict
-    distribution, token = closing_distribution(result), verdict.token
-    out: dict[str, Any] = _blank(ROUNDS, 1, k)
     last = verdict.path[-1] if verdict.path else ROOT
     kind = CORRECTION if draft.children(last) else BONUS
-    best = most_likely(distribution[None], k)[0]
-    known = best >= 0
-    out |= {
+    out: dict[str, Any] = {
         "position": result.position,
         "nodes": len(draft),
         "gamma": result.gamma,
         "emitted": len(result.emitted),
-        "closing_token": token,
+        "closing_token": verdict.token,
         "closing_kind": kind if len(draft) else PLAIN,
         "closing_emitted": int(len(result.emitted) == len(verdict.path) + 1),
-        "closing_p": float(distribution[token]),
-        "closing_entropy": entropy(distribution[None])[0],
-        "closing_ids": best,
-        "closing_top": np.where(known, distribution[best], np.nan),
-        "closing_cdf": np.where(known, _cdf_below(distribution[None])[0, best], np.nan),
         "draft_seconds": result.draft_seconds,
         "verify_seconds": result.verify_seconds,
         "other_seconds": result.decide_seconds,
@@ -159,12 +155,12 @@ def _closing_values(k: int, result: RoundResult) -> dict[str, Any]:
     return out
 
 
-def _blank(schema: dict[str, Column], rows: int, k: int) -> dict[str, Any]:
-    widths = {None: (), ALTERNATIVES: (k,), UNION: (2 * k + 1,)}
-    return {
-        name: np.full((rows, *widths[column.width]), column.fill, dtype=column.dtype)
-        for name, column in schema.items()
-    }
+def _put(out: dict[str, Any], node: int, values: dict[str, Any], rows: int) -> None:
+    """Put single entries into node columns, which are missing elsewhere."""
+    for name, value in values.items():
+        if name not in out:
+            out[name] = np.full(rows, NODES[name].fill, dtype=NODES[name].dtype)
+        out[name][node] = value
 
 
 def _verdicts(draft: Draft, path: list[int], events: list[Event]) -> Any:
@@ -188,20 +184,25 @@ def _draft_draws(out: dict[str, Any], draft: Draft, events: list[Event]) -> None
         else:
             continue
         if event.node < len(draft) and draft.q_row[event.node] >= 0:
-            for name, value in values.items():
-                out[f"q_{name}"][event.node] = value
+            named = {f"q_{name}": value for name, value in values.items()}
+            _put(out, event.node, named, len(draft))
 
 
 def _own_tokens(out: dict[str, Any], result: RoundResult) -> None:
     """Fill in the target's own token wherever it raced for one."""
     races = {e.position: e for e in result.events if isinstance(e, Racing) and e.node < 0}
+    if not races:
+        return
     depths = result.position + result.draft.depths()
-    for node in np.flatnonzero(out["verdict"] != NEVER):
+    for node in np.flatnonzero(out["verdict"] != NEVER).tolist():
         race = races.get(int(depths[node]))
         if race is not None:
-            out["own_token"][node] = race.token
-            out["own_time"][node] = race.time
-            out["own_second"][node] = race.runner_up_time
+            own = {
+                "own_token": race.token,
+                "own_time": race.time,
+                "own_second": race.runner_up_time,
+            }
+            _put(out, node, own, len(result.draft))
 
 
 def _choosing(event: Choosing) -> dict[str, Any]:
@@ -220,39 +221,67 @@ def _racing(event: Racing) -> dict[str, Any]:
 
 def entropy(distributions: FloatArray) -> FloatArray:
     """Return the entropy of each row in nats, ``(n,)``."""
-    logs = np.log(distributions, out=np.zeros_like(distributions), where=distributions > 0)
+    logs = np.log(np.maximum(distributions, SMALLEST))  # 0 times a number is 0, as it should be
     out: FloatArray = -np.einsum("ij,ij->i", distributions, logs)
     return np.maximum(out, 0.0)
 
 
-def most_likely(distributions: FloatArray, k: int) -> Any:
+def most_likely(distributions: FloatArray, k: int) -> IntArray:
     """Return ``(n, k)`` ids, most likely first, lowest id first among equals; -1 where p is 0."""
     n, vocab_size = distributions.shape
     keep = min(k, vocab_size)
-    chosen = np.argpartition(-distributions, keep - 1, axis=1)[:, :keep]
-    chosen.sort(axis=1)
-    values = np.take_along_axis(distributions, chosen, axis=1)
-    order = np.argsort(-values, axis=1, kind="stable")
-    chosen = np.take_along_axis(chosen, order, axis=1)
-    values = np.take_along_axis(values, order, axis=1)
+    # Why not sort the rows? The k-th largest of the maxima of many strips is exceeded by at least
+    # k entries; those that reach it are few, and hold the k largest.
+    strips = vocab_size // STRIP
+    short = distributions
+    if strips >= keep:
+        short = distributions[:, : strips * STRIP].reshape(n, STRIP, strips).max(axis=1)
+    least = np.partition(short, short.shape[1] - keep, axis=1)[:, -keep]  # (n,)
+    reach = distributions >= np.maximum(least, SMALLEST)[:, None]
+    rows, ids = np.divmod(np.flatnonzero(reach), vocab_size)
+    order = np.lexsort((-distributions[rows, ids], rows))  # stable: lowest id first
+    rows, ids = rows[order], ids[order]
+    place = np.arange(len(rows)) - np.searchsorted(rows, rows)
     out = np.full((n, k), -1, dtype=np.int64)
-    out[:, :keep] = np.where(values > 0, chosen, -1)
+    out[rows[place < keep], place[place < keep]] = ids[place < keep]
     return out
 
 
-def _union(first: Any, second: Any, x: Any, rank: FloatArray) -> Any:
-    """Return ``(n, 2k + 1)``: the ids of both rows and x, ranked, filled up with -1."""
-    n, k = first.shape
-    out = np.full((n, 2 * k + 1), -1, dtype=np.int64)
-    for i in range(n):
-        ids = np.unique(np.concatenate([first[i], second[i], x[i : i + 1]]))
-        ids = ids[ids >= 0]
-        out[i, : len(ids)] = ids[np.argsort(-rank[i, ids], kind="stable")]
+def _union(first: IntArray, second: IntArray, x: IntArray, p: FloatArray, q: FloatArray) -> Any:
+    """Return ``(n, 2k + 1)``: the ids of both and x, by the larger of p and q, filled with -1."""
+    ids = np.sort(np.concatenate([first, second, x[:, None]], axis=1), axis=1)
+    ids[:, 1:][ids[:, 1:] == ids[:, :-1]] = -1  # each id once
+    rank = np.maximum(_at(p, ids), _at(q, ids))  # NaN where there is none: sorted last
+    return np.take_along_axis(ids, np.argsort(-rank, axis=1, kind="stable"), axis=1)
+
+
+def _at(values: FloatArray, ids: IntArray) -> FloatArray:
+    """Return the entries of each row at its ids; NaN for -1."""
+    found: FloatArray = np.take_along_axis(values, np.maximum(ids, 0), axis=-1)
+    found[ids < 0] = np.nan
+    return found
+
+
+class _CdfBelow:
+    """The cumulative mass below tokens, for the rows of ``(m, vocab)``."""
+
+    def __init__(self, distributions: FloatArray) -> None:
+        self._up_to = np.cumsum(distributions, axis=1)
+
+    def at(self, rows: slice, ids: IntArray) -> FloatArray:
+        found = _at(self._up_to[rows], np.where(ids > 0, ids - 1, ids))
+        found[ids == 0] = 0.0
+        return found
+
+
+def _tails(p: FloatArray, q: FloatArray, top: IntArray) -> dict[str, FloatArray]:
+    """Return the mass of p and q off the top ids, where p > q and elsewhere."""
+    node, column = np.nonzero(top >= 0)
+    above = p > q
+    rest = {"p": p.copy(), "q": q.copy()}
+    out = {}
+    for name, values in rest.items():
+        values[node, top[node, column]] = 0.0
+        out[f"tail_{name}_above"] = np.einsum("ij,ij->i", values, above)
+        out[f"tail_{name}_below"] = np.einsum("ij,ij->i", values, ~above)
     return out
-
-
-def _cdf_below(distributions: FloatArray) -> FloatArray:
-    """Return the cumulative mass below each token, ``(n, vocab)``."""
-    below = np.zeros_like(distributions)
-    np.cumsum(distributions[:, :-1], axis=1, out=below[:, 1:])
-    return below

@@ -225,9 +225,8 @@ class LeanModel:
         attention, mlp = layer.self_attn, layer.mlp
         qk_norm = None
         if hasattr(attention, "q_norm"):
-            gains = [attention.q_norm.weight] * self.heads + [
-                attention.k_norm.weight
-            ] * self.kv_heads
+            gains = [attention.q_norm.weight] * self.heads
+            gains.extend([attention.k_norm.weight] * self.kv_heads)
             qk_norm = RMSNorm(torch.stack(gains), attention.q_norm.variance_epsilon)
         sliding = getattr(attention, "sliding_window", None) is not None
         if model.config.model_type == "mistral":
@@ -373,7 +372,7 @@ class LeanModel:
         return mask.view(-1, mask.shape[-1]).repeat(self.share, 1)  # (share * t, all)
 
     def _attention(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-        """Return ``(1, heads, t, dim)``, for ``q`` of that shape and a key head's ``(kv, all, dim)``.
+        """Return what queries ``(1, heads, t, dim)`` see of ``(kv_heads, all, dim)``.
 
         The query heads that share a key head are rows of one product.
         """
