@@ -62,10 +62,15 @@ class Stream(Iterator[Round]):
         StopIteration
             When the text has ended.
         """
+        self.advance()
+        return self.trace.rounds[-1]
+
+    def advance(self) -> int:
+        """Run and record one round; return how many tokens it emitted. Raises as iterating does."""
         try:
             result = next(self._results)
             self._record(result)
-            return self.trace.rounds[-1]
+            return len(result.emitted)
         except StopIteration:
             self._finish(self._stopping.reason)
             raise
@@ -297,8 +302,10 @@ def generate(
         disable=not progress,
     ) as bar:  # fmt: skip
         try:
-            for round_view in running:
-                bar.update(len(round_view.tokens))
+            while True:
+                bar.update(running.advance())
+        except StopIteration:
+            pass
         except KeyboardInterrupt:
             running.close()  # the trace says so: interrupted=True
     return running.trace

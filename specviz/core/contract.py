@@ -156,10 +156,13 @@ class Draft:
     parent: IntArray
     q: FloatArray
     q_row: IntArray
+    is_chain: bool = field(init=False, repr=False, default=True)
+    """Whether no node has a sibling."""
     _children: dict[int, list[int]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         for node, parent in enumerate(self.parent.tolist()):
+            self.is_chain &= parent == node - 1
             if not ROOT <= parent < node:
                 raise DraftContractError(
                     f"node {node} has parent {parent}; a parent must come before its children"
@@ -183,11 +186,6 @@ class Draft:
         used = np.zeros((0, vocab_size)) if q is None else q
         ids = np.asarray(tokens, dtype=np.int64)
         return cls(ids, np.arange(n, dtype=np.int64) - 1, used, rows.astype(np.int64))
-
-    @property
-    def is_chain(self) -> bool:
-        """Whether no node has a sibling."""
-        return bool(np.all(self.parent == np.arange(len(self)) - 1))
 
     def children(self, node: int) -> list[int]:
         """Return the proposals that follow ``node`` (-1: the text), in the order drawn."""

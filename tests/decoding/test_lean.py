@@ -261,6 +261,27 @@ def test_the_families_are_those_of_transformers() -> None:
         assert hasattr(tf, f"{family}ForCausalLM")
 
 
+@pytest.mark.parametrize("before", [0, 6])
+def test_an_interrupt_leaves_the_cache_as_it_was(
+    before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = of(f.llama)
+    target, text = HFTarget(model), np.arange(1, 9)
+    assert target.lean is not None
+    if before:
+        target.verify(text[:before], Draft.empty(f.VOCAB))
+
+    def stop(x: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as planted, pytest.raises(KeyboardInterrupt):
+        planted.setattr(target.lean.layers[1], "down", stop)  # both layers hold the new tokens
+        target.verify(text[before:], Draft.chain([3, 4], None, f.VOCAB))
+    assert target.length == held(target.cache) == before
+    logits = target.verify(text[before:], Draft.empty(f.VOCAB))
+    np.testing.assert_allclose(logits[0], f.plain(model, text.tolist()), atol=1e-4)
+
+
 # Whole runs -------------------------------------------------------------------------------------
 
 

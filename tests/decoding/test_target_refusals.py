@@ -175,7 +175,7 @@ class Stopped(KeyboardInterrupt):
 def test_an_interrupt_leaves_cache_and_model_as_they_were(
     model: Model, draft: Draft, before: int
 ) -> None:
-    target = HFTarget(model)
+    target = HFTarget(model, fast=False)
     config = copy.deepcopy(model.model.config.to_dict())
     if before:
         target.verify(PROMPT, NONE)

@@ -42,6 +42,10 @@ FEW = 64
 """Up to so many tokens attention is three products; beyond, torch's fused kernel is faster."""
 
 
+# The operator behind torch's dispatcher in Python, whose own look-ups cost as much as a small norm.
+_half_product = getattr(getattr(torch.ops.quantized, "linear_dynamic_fp16", None), "_op", None)
+
+
 class Product:
     """``x @ weight.T + bias`` for the weights of one or more linear layers, side by side.
 
@@ -71,7 +75,7 @@ class Product:
     def __call__(self, x: Tensor) -> Tensor:
         """Return ``(n, out)`` for ``(n, in)``."""
         if self.half is not None:
-            product: Tensor = torch.ops.quantized.linear_dynamic_fp16(x, self.half)
+            product: Tensor = _half_product(x, self.half)
             return product
         if self.blocks is not None and len(x) >= self._rows:
             product = torch.ops.mkldnn._linear_pointwise(x, self.blocks, self.bias, "none", [], "")
@@ -95,7 +99,7 @@ def _one(layers: Sequence[Any], name: str) -> Tensor:
 
 def _in_half_precision(weight: Tensor, bias: Tensor | None) -> Any:
     """Return weights packed as float16 for float32 products; None if that would change one."""
-    if not torch.equal(weight, weight.half().float()):
+    if _half_product is None or not torch.equal(weight, weight.half().float()):
         return None
     try:
         packed = torch.ops.quantized.linear_prepack_fp16(weight, bias)
@@ -146,7 +150,8 @@ class JointLayer(GrowingLayer):
     def _halves(self, end: int) -> tuple[Tensor, Tensor]:
         assert self._buffer is not None
         both = self._buffer.narrow(2, 0, end)
-        keys, values = both.unflatten(1, (2, both.shape[1] // 2)).unbind(1)
+        batch, heads, _, dim = both.shape
+        keys, values = both.view(batch, 2, heads // 2, end, dim).unbind(1)
         return keys, values
 
     def update(
@@ -214,10 +219,13 @@ class LeanModel:
         self.future.masked_fill_(ones.triu(1), -torch.inf)
         self._none = torch.zeros(1, dtype=self.dtype, device=self.device)
         self._rotate_up_to(256)
+        # None stands for the model itself, which must not be kept alive from here.
         self._parts = [
-            (parent, name, part) for parent in model.modules() for name, part in
-            [*parent._modules.items(), *parent._parameters.items()] if part is not None
-        ]  # fmt: skip
+            (None if parent is model else parent, name, part)
+            for parent in model.modules()
+            for name, part in [*parent._modules.items(), *parent._parameters.items()]
+            if part is not None
+        ]
         self._weights = list(model.parameters())
         self._seen = self._state()
 
@@ -243,9 +251,10 @@ class LeanModel:
             Product([mlp.down_proj], packed),
         )
 
-    def is_current(self) -> bool:
+    def is_current(self, model: Any) -> bool:
         """Whether the model still has the weights and the parts that this was made from."""
-        for parent, name, part in self._parts:
+        for owner, name, part in self._parts:
+            parent = model if owner is None else owner
             held: Any = parent._parameters if isinstance(part, nn.Parameter) else parent._modules
             if held.get(name) is not part or _wrapped(parent):
                 return False
@@ -447,7 +456,7 @@ def lean_of(model: Any) -> LeanModel | None:
     True
     """
     known = _lean.get(model)
-    if known is not None and known.is_current():
+    if known is not None and known.is_current(model):
         return known
     _lean.pop(model, None)
     if why_not_lean(model):

@@ -210,7 +210,8 @@ class ExitState:
         Returns logits ``(1 + n, rows of the head)``, or None where nothing half-done can be used
         (and then nothing half-done is left).
         """
-        self._agree_with(target, fed if draft.is_chain else fed[:pending])
+        if len(self):
+            self._agree_with(target, fed if draft.is_chain else fed[:pending])
         if not len(self):
             return None
         if len(self) < len(fed):  # usually by one: the last proposal was drawn, but not read
