@@ -43,7 +43,7 @@ FEW = 64
 
 
 # The operator behind torch's dispatcher in Python, whose own look-ups cost as much as a small norm.
-_half_product = getattr(getattr(torch.ops.quantized, "linear_dynamic_fp16", None), "_op", None)
+_half_product: Any = getattr(getattr(torch.ops.quantized, "linear_dynamic_fp16", None), "_op", None)
 
 
 class Product:
