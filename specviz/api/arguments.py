@@ -6,11 +6,10 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
+from specviz.core import checks
 from specviz.core.contract import Drafter, Sampling, unmodelled
 from specviz.core.rules import Rule, check_fits, get_rule
-from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, checked_gamma
+from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
 from specviz.drafters.target_only import TargetOnly
 from specviz.models.text import special_ids
 
@@ -34,15 +33,6 @@ def checked_pair(pair: Any) -> Any:
             f"got {type(pair).__name__}"
         )
     return pair
-
-
-def checked_count(name: str, value: Any, at_least: int) -> int:
-    """Return a whole number that is large enough."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be a whole number >= {at_least}, got {value!r}")
-    if value < at_least:
-        raise ValueError(f"{name} must be >= {at_least}, got {value}")
-    return int(value)
 
 
 def checked_stop(stop: Any) -> tuple[str, ...]:
@@ -163,7 +153,7 @@ def choose_drafter(pair: Any, drafter: Any, gamma: Any, rule: Rule) -> Drafter:
     if gamma is None:
         gamma = DEFAULT_GAMMA
     if not isinstance(gamma, AdaptiveGamma):
-        gamma = checked_gamma(gamma)
+        gamma = checks.whole("gamma", gamma, 0, also="an AdaptiveGamma", hint="0 is target only")
     if gamma == 0:
         return TargetOnly()
     if pair.draft is None:

@@ -10,7 +10,6 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from specviz.api.arguments import (
-    checked_count,
     checked_pair,
     checked_stop,
     choose_drafter,
@@ -20,6 +19,7 @@ from specviz.api.arguments import (
     warn_of_generation_config,
 )
 from specviz.api.provenance import provenance
+from specviz.core import checks
 from specviz.core.contract import Drafter, Sampling
 from specviz.core.draws import Sampler
 from specviz.core.rules import Rule
@@ -159,8 +159,8 @@ def stream(
     rule = choose_rule(verify, sampling, plain=is_plain(drafter, gamma))
     drafter = choose_drafter(pair, drafter, gamma, rule)
     draws = Sampler(seed, sequence)
-    longest = checked_count("max_new_tokens", max_new_tokens, at_least=0)
-    kept = checked_count("k", k, at_least=1)
+    longest = checks.whole("max_new_tokens", max_new_tokens, 0)
+    kept = checks.whole("k", k, 1)
     strings = checked_stop(stop)
     stop_ids, strings = special_stops(pair, strings)
     warn_of_generation_config(pair, sampling)

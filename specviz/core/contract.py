@@ -332,10 +332,12 @@ class DrafterTraits:
 class DraftSession(Protocol):
     """One text being drafted: owns the caches, knows nothing of the verdict until ``commit``."""
 
+    recipe: Drafter
+
     @property
     def gamma(self) -> int:
-        """How deep it proposes now, where there is room."""
-        ...
+        """How deep it proposes now, where there is room; by default the recipe's depth."""
+        return self.recipe.depth
 
     @property
     def cache_length(self) -> int:
@@ -351,8 +353,8 @@ class DraftSession(Protocol):
         return
 
     def settings(self) -> dict[str, Any]:
-        """Return what a trace says of this drafter: plain JSON values."""
-        ...
+        """Return what a trace says of this drafter; by default what was asked for."""
+        return self.recipe.settings()
 
 
 @runtime_checkable

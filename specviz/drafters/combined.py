@@ -73,7 +73,7 @@ class Combined:
 
     def start(self, pair: ModelPair, target: Target, prompt: IntArray) -> CombinedSession:
         """Start all of them on the text."""
-        return CombinedSession([one.start(pair, target, prompt) for one in self.drafters])
+        return CombinedSession(self, [one.start(pair, target, prompt) for one in self.drafters])
 
     def settings(self) -> dict[str, Any]:
         """Return what a trace says of this drafter."""
@@ -84,8 +84,8 @@ class Combined:
 class CombinedSession(DraftSession):
     """One text, drafted in each round by the first session that has anything to propose."""
 
-    def __init__(self, sessions: list[DraftSession]) -> None:
-        self.sessions = sessions
+    def __init__(self, recipe: Combined, sessions: list[DraftSession]) -> None:
+        self.recipe, self.sessions = recipe, sessions
         self._proposer = sessions[0]
 
     @property

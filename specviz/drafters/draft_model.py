@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from specviz.core import checks
 from specviz.core.contract import (
     Context,
     Draft,
     DrafterTraits,
     DraftSession,
-    FloatArray,
     IntArray,
     ModelPair,
     Target,
@@ -54,8 +55,7 @@ class AdaptiveGamma:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+            checks.whole(name, value, 1)
         if not self.low <= self.start <= self.high:
             raise ValueError(
                 f"start must lie between low and high, got low={self.low}, start={self.start}, "
@@ -70,19 +70,50 @@ class AdaptiveGamma:
         return min(self.high, max(self.low, gamma + step))
 
 
-def checked_gamma(gamma: Any) -> int:
-    """Return gamma as an int.
+def draw_chain(
+    logits_after: Callable[[IntArray], NDArray[Any]],
+    depth: int,
+    context: Context,
+    draws: Draws,
+    vocab_size: int,
+    *,
+    noise: str = "draft",
+) -> Draft:
+    """Draw up to ``depth`` tokens one after another, each from its own q: a chain.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not a whole number >= 0.
+    Parameters
+    ----------
+    logits_after : callable
+        The text and the tokens drawn so far → the draft's logits ``(vocab,)``. It is asked once
+        for each token, in order.
+    depth : int
+        How many tokens to draw; fewer if one of them ends the text.
+    context, draws
+        As the session's :meth:`~specviz.core.contract.DraftSession.propose` got them.
+    vocab_size : int
+        Width of q.
+    noise : {"draft", "target"}
+        See :class:`DraftModel`.
     """
-    if isinstance(gamma, bool) or not isinstance(gamma, (int, np.integer)):
-        raise TypeError(f"gamma must be a whole number >= 0 or an AdaptiveGamma, got {gamma!r}")
-    if gamma < 0:
-        raise ValueError(f"gamma must be >= 0 (0 is target only), got {gamma}")
-    return int(gamma)
+    text, greedy = context.tokens, context.sampling.greedy
+    tokens, used = [], []
+    for node in range(depth):
+        whose = f"after {len(text)} tokens, the draft"
+        logits = logits_after(text)  # (vocab,)
+        q = logits_to_distributions(logits[None], context.sampling, [text], whose)[0]  # (vocab,)
+        if greedy:
+            token = int(q.argmax())
+        elif noise == "target":
+            token = draws.race(q, len(text), node)
+        else:
+            token = draws.categorical(q, len(text), node, Purpose.DRAFT)
+        tokens.append(token)
+        used.append(q)
+        text = np.append(text, token)
+        if token in context.stop_ids:
+            break  # Why may it stop here? Nothing is dropped: only later nodes do not exist.
+    # At temperature 0 each token is a deterministic choice: one-hot, no rows of q.
+    return Draft.chain(tokens, None if greedy or not used else np.stack(used), vocab_size)
 
 
 @dataclass(frozen=True)
@@ -121,9 +152,11 @@ class DraftModel:
 
     def __post_init__(self) -> None:
         if not isinstance(self.gamma, AdaptiveGamma):
-            object.__setattr__(self, "gamma", checked_gamma(self.gamma))
-        if self.noise not in NOISES:
-            raise ValueError(f"noise must be 'draft' or 'target', got {self.noise!r}")
+            gamma = checks.whole(
+                "gamma", self.gamma, 0, also="an AdaptiveGamma", hint="0 is target only"
+            )
+            object.__setattr__(self, "gamma", gamma)
+        checks.one_of("noise", self.noise, NOISES)
 
     @property
     def depth(self) -> int:
@@ -184,44 +217,23 @@ class DraftModelSession(DraftSession):
         """How many tokens the draft's cache holds."""
         return self.model.length
 
-    def settings(self) -> dict[str, Any]:
-        """Return what a trace says of this drafter."""
-        settings: dict[str, Any] = self.recipe.settings()
-        return settings
-
     def propose(self, context: Context, draws: Draws) -> Draft:
         """Draw up to gamma tokens one by one, feeding each to the draft model."""
-        model = self.model
-        self._text_length, self._proposed = len(context.tokens), 0
+        model, text = self.model, context.tokens
         depth = min(self._gamma, context.room)
         if model.context_length is not None:
-            depth = min(depth, model.context_length - len(context.tokens))
-        vocab_size = model.vocab_size
-        text, tokens, used = context.tokens, [], []
-        for node in range(depth):
-            # After full acceptance the cache lacks two tokens: the last proposal was never fed.
-            pending = text[model.length :]
-            logits = model.verify(pending, Draft.empty(vocab_size))  # (1, vocab)
-            whose = f"after {len(text)} tokens, the draft"
-            q = logits_to_distributions(logits, context.sampling, [text], whose)[0]  # (vocab,)
-            token = self._draw(q, context, draws, len(text), node)
-            tokens.append(token)
-            used.append(q)
-            text = np.append(text, token)
-            if token in context.stop_ids:  # nothing can follow; a choice of later nodes only
-                break
-        if not tokens:
-            return Draft.empty(vocab_size)
-        self._proposed = len(tokens)
-        one_hot = context.sampling.greedy
-        return Draft.chain(tokens, None if one_hot else np.stack(used), vocab_size)
+            depth = min(depth, model.context_length - len(text))
+        nothing = Draft.empty(model.vocab_size)
 
-    def _draw(self, q: FloatArray, context: Context, draws: Draws, position: int, node: int) -> int:
-        if context.sampling.greedy:
-            return int(q.argmax())
-        if self.recipe.noise == "target":
-            return draws.race(q, position, node)
-        return draws.categorical(q, position, node, Purpose.DRAFT)
+        def logits_after(text: IntArray) -> NDArray[Any]:
+            # After full acceptance the cache lacks two tokens: the last proposal was never fed.
+            return model.verify(text[model.length :], nothing)[0]  # (vocab,)
+
+        draft = draw_chain(
+            logits_after, depth, context, draws, model.vocab_size, noise=self.recipe.noise
+        )
+        self._text_length, self._proposed = len(text), len(draft)
+        return draft
 
     def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
         """Forget the proposals that were not accepted; adapt gamma."""

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from specviz.core import checks
 from specviz.core.contract import (
     ROOT,
     Context,
@@ -27,7 +28,6 @@ from specviz.core.contract import (
 )
 from specviz.core.draws import Draws, Purpose
 from specviz.decoding.sampling import logits_to_distributions
-from specviz.drafters.draft_model import checked_gamma
 from specviz.drafters.medusa import capture_from, heads_for, name_of
 from specviz.drafters.topology import (
     MOST_NODES,
@@ -67,8 +67,7 @@ class DynamicTree:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+            checks.whole(name, value, 1)
         if max(self.nodes, self.depth * self.width * self.branch) > MOST_NODES:
             raise ValueError(f"a dynamic tree may grow to at most {MOST_NODES:,} nodes: {self}")
         if self.nodes < self.depth:
@@ -347,7 +346,7 @@ class Eagle:
 
     def __post_init__(self) -> None:
         gamma, choose = self.gamma, self.choose
-        depth = DEFAULT_GAMMA if gamma is None else checked_gamma(gamma)
+        depth = DEFAULT_GAMMA if gamma is None else checks.whole("gamma", gamma, 0)
         tree: Topology | DynamicTree | None
         if isinstance(self.tree, str):
             if self.tree != "dynamic":
@@ -363,8 +362,8 @@ class Eagle:
             own = self.tree is None or isinstance(self.tree, DynamicTree)
             tree = self.tree if own else checked_topology(self.tree)
         fixed = isinstance(tree, Topology)
-        if choose is not None and choose not in CHOICES:
-            raise ValueError(f"choose must be 'top' or 'sampled', got {choose!r}")
+        if choose is not None:
+            checks.one_of("choose", choose, CHOICES)
         if choose is not None and not fixed:
             raise ValueError(
                 f"choose={choose!r} is for a fixed tree: a chain is always drawn from q, and a "
@@ -428,11 +427,6 @@ class EagleSession(DraftSession):
         self._read = 0  # how many positions of the text the cache holds
 
     @property
-    def gamma(self) -> int:
-        """How deep it proposes, where there is room."""
-        return self.recipe.depth
-
-    @property
     def cache_length(self) -> int:
         """How many positions the head's own cache holds."""
         return self._cache.length
@@ -464,10 +458,6 @@ class EagleSession(DraftSession):
         """
         self._cache.crop(self._read)
         self._unread.append(self.target.features)  # (kept, layers, hidden)
-
-    def settings(self) -> dict[str, Any]:
-        """Return what a trace says of this drafter."""
-        return self.recipe.settings()
 
 
 __all__ = ["DynamicTree", "Eagle"]

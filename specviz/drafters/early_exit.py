@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
+from numpy.typing import NDArray
 
+from specviz.core import checks
 from specviz.core.contract import (
     Context,
     Draft,
@@ -16,10 +17,9 @@ from specviz.core.contract import (
     ModelPair,
     Target,
 )
-from specviz.core.draws import Draws, Purpose
+from specviz.core.draws import Draws
 from specviz.decoding.hf.target import HFTarget
-from specviz.decoding.sampling import logits_to_distributions
-from specviz.drafters.draft_model import checked_gamma
+from specviz.drafters.draft_model import draw_chain
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,8 @@ class EarlyExit:
     gamma: int = 4
 
     def __post_init__(self) -> None:
-        if isinstance(self.layer, bool) or not isinstance(self.layer, (int, np.integer)):
-            raise TypeError(f"layer must be a whole number >= 1, got {self.layer!r}")
-        if self.layer < 1:
-            raise ValueError(f"layer must be >= 1 (how many layers draft), got {self.layer}")
-        object.__setattr__(self, "layer", int(self.layer))
-        object.__setattr__(self, "gamma", checked_gamma(self.gamma))
+        object.__setattr__(self, "layer", checks.whole("layer", self.layer, 1))
+        object.__setattr__(self, "gamma", checks.whole("gamma", self.gamma, 0))
 
     @property
     def depth(self) -> int:
@@ -99,28 +95,13 @@ class EarlyExitSession(DraftSession):
     recipe: EarlyExit
     target: HFTarget
 
-    @property
-    def gamma(self) -> int:
-        """How many tokens it proposes, where there is room."""
-        return self.recipe.gamma
-
     def propose(self, context: Context, draws: Draws) -> Draft:
         """Draw up to gamma tokens one by one, each from the distribution q of the early exit."""
-        target, text, greedy = self.target, context.tokens, context.sampling.greedy
-        tokens, used = [], []
-        for node in range(min(self.gamma, context.room)):
-            # What went through these layers already is known to the target and not run again.
-            logits = target.draft_step(text[target.length :], self.recipe.layer)  # (vocab,)
-            q = logits_to_distributions(logits[None], context.sampling, [text])[0]  # (vocab,)
-            drawn = q.argmax() if greedy else draws.categorical(q, len(text), node, Purpose.DRAFT)
-            tokens.append(int(drawn))
-            used.append(q)
-            text = np.append(text, int(drawn))
-            if int(drawn) in context.stop_ids:  # nothing can follow; a choice of later nodes only
-                break
-        q_rows = None if greedy or not used else np.stack(used)
-        return Draft.chain(tokens, q_rows, target.vocab_size)
+        target, layer = self.target, self.recipe.layer
 
-    def settings(self) -> dict[str, Any]:
-        """Return what a trace says of this drafter."""
-        return self.recipe.settings()
+        def logits_after(text: IntArray) -> NDArray[Any]:
+            # What went through these layers already is known to the target and not run again.
+            return target.draft_step(text[target.length :], layer)  # (vocab,)
+
+        depth = min(self.gamma, context.room)
+        return draw_chain(logits_after, depth, context, draws, target.vocab_size)

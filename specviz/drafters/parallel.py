@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 
+from specviz.core import checks
 from specviz.core.contract import (
     Context,
     Draft,
@@ -24,9 +24,8 @@ from specviz.core.contract import (
     ModelPair,
     Target,
 )
-from specviz.core.draws import Draws, Purpose
-from specviz.decoding.sampling import logits_to_distributions
-from specviz.drafters.draft_model import checked_gamma
+from specviz.core.draws import Draws
+from specviz.drafters.draft_model import draw_chain
 from specviz.drafters.medusa import capture_from, heads_for, name_of
 from specviz.drafters.topology import check_room
 from specviz.models.heads import EagleCache, HeadsError, ParallelHead
@@ -63,7 +62,7 @@ class Parallel:
     heads: Any = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", checked_gamma(self.gamma))
+        object.__setattr__(self, "gamma", checks.whole("gamma", self.gamma, 0))
 
     @property
     def depth(self) -> int:
@@ -103,11 +102,6 @@ class ParallelSession(DraftSession):
         self._unread: list[torch.Tensor] = []  # each (kept, layers, hidden)
 
     @property
-    def gamma(self) -> int:
-        """How many tokens it proposes, where there is room."""
-        return self.recipe.gamma
-
-    @property
     def cache_length(self) -> int:
         """How many positions the head's own cache holds."""
         return self._cache.length
@@ -117,22 +111,8 @@ class ParallelSession(DraftSession):
         gamma = min(self.gamma, context.room)
         if not self._unread or gamma < 1:
             return Draft.empty(self.vocab_size)
-        logits = self._logits(context.tokens, gamma)  # (gamma, vocab)
-        text, start, sampling = context.tokens, len(context.tokens), context.sampling
-        tokens, used = [], []
-        for level in range(gamma):
-            # one by one only for the repetition penalty, which looks at the tokens before
-            q = logits_to_distributions(logits[level : level + 1], sampling, [text])[0]  # (vocab,)
-            if sampling.greedy:
-                token = int(q.argmax())
-            else:
-                token = draws.categorical(q, start + level, level, Purpose.DRAFT)
-            tokens.append(token)
-            used.append(q)
-            if token in context.stop_ids:  # nothing can follow the end
-                break
-            text = np.append(text, token)
-        return Draft.chain(tokens, None if sampling.greedy else np.stack(used), self.vocab_size)
+        rows = iter(self._logits(context.tokens, gamma))  # (gamma, vocab), from one pass
+        return draw_chain(lambda _: next(rows), gamma, context, draws, self.vocab_size)
 
     def _logits(self, text: IntArray, gamma: int) -> Any:
         """Return the logits ``(gamma, vocab)`` of one pass: what is new, and placeholders."""
@@ -149,10 +129,6 @@ class ParallelSession(DraftSession):
     def commit(self, emitted: IntArray, path: Sequence[int]) -> None:
         """Take the features of what the target has read; drafts leave nothing in the cache."""
         self._unread.append(self.target.features)  # (kept, layers, hidden)
-
-    def settings(self) -> dict[str, Any]:
-        """Return what a trace says of this drafter."""
-        return self.recipe.settings()
 
 
 __all__ = ["Parallel"]

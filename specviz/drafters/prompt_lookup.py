@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from specviz.core import checks
 from specviz.core.contract import (
     Context,
     Draft,
@@ -17,7 +18,6 @@ from specviz.core.contract import (
     Target,
 )
 from specviz.core.draws import Draws
-from specviz.drafters.draft_model import checked_gamma
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class PromptLookup:
     The longest suffix counts, from ``max_ngram`` tokens down to ``min_ngram``; among its
     occurrences the most recent one that is followed by enough tokens. Where there is none the
     round is an ordinary step of the target. Every proposal is a deterministic choice, so its
-    distribution q is one-hot and it is kept with probability p(x).
+    distribution q is one-hot and it is accepted with probability p(x).
 
     Parameters
     ----------
@@ -56,11 +56,8 @@ class PromptLookup:
     min_ngram: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", checked_gamma(self.gamma))
-        for name in ("max_ngram", "min_ngram"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+        for name, least in (("gamma", 0), ("max_ngram", 1), ("min_ngram", 1)):
+            object.__setattr__(self, name, checks.whole(name, getattr(self, name), least))
         if self.min_ngram > self.max_ngram:
             raise ValueError(
                 f"min_ngram must not exceed max_ngram, got {self.min_ngram} and {self.max_ngram}"
@@ -100,11 +97,6 @@ class PromptLookupSession(DraftSession):
     recipe: PromptLookup
     vocab_size: int
 
-    @property
-    def gamma(self) -> int:
-        """How many tokens it proposes, where there is room and a match."""
-        return self.recipe.gamma
-
     def propose(self, context: Context, draws: Draws) -> Draft:
         """Look the text's last tokens up in the text itself."""
         found = self.recipe.continuation(context.tokens, min(self.gamma, context.room))
@@ -112,7 +104,3 @@ class PromptLookupSession(DraftSession):
         if len(ends):
             found = found[: ends[0] + 1]  # nothing can follow an end
         return Draft.chain(found.tolist(), None, self.vocab_size)
-
-    def settings(self) -> dict[str, Any]:
-        """Return what a trace says of this drafter."""
-        return self.recipe.settings()

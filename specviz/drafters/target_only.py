@@ -33,7 +33,7 @@ class TargetOnly:
 
     def start(self, pair: ModelPair, target: Target, prompt: IntArray) -> TargetOnlySession:
         """Return a session that never proposes."""
-        return TargetOnlySession(pair.vocab_size)
+        return TargetOnlySession(self, pair.vocab_size)
 
     def settings(self) -> dict[str, Any]:
         """Return what a trace says of this drafter."""
@@ -44,13 +44,9 @@ class TargetOnly:
 class TargetOnlySession(DraftSession):
     """A text without a draft."""
 
+    recipe: TargetOnly
     vocab_size: int
-    gamma: ClassVar[int] = 0
 
     def propose(self, context: Context, draws: Draws) -> Draft:
         """Return an empty draft."""
         return Draft.empty(self.vocab_size)
-
-    def settings(self) -> dict[str, Any]:
-        """Return what a trace says of this drafter."""
-        return TargetOnly().settings()

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from specviz.core import checks
 from specviz.core.contract import (
     ROOT,
     Context,
@@ -71,13 +72,9 @@ class Tree:
                 f"widths must be a list or tuple of whole numbers >= 1, such as (3, 2, 1), one for "
                 f"each level, got {self.widths!r}"
             )
-        for width in self.widths:
-            if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-                raise ValueError(f"widths must be whole numbers >= 1, got {width!r}")
-        if self.kind not in KINDS:
-            known = ", ".join(repr(k) for k in KINDS)
-            raise ValueError(f"kind must be one of {known}, got {self.kind!r}")
-        object.__setattr__(self, "widths", tuple(self.widths))
+        widths = [checks.whole(f"widths[{i}]", width, 1) for i, width in enumerate(self.widths)]
+        object.__setattr__(self, "widths", tuple(widths))
+        checks.one_of("kind", self.kind, KINDS)
         if self.nodes > MOST_NODES:
             raise ValueError(
                 f"widths {self.widths} make a tree of {self.nodes} nodes; "
@@ -130,18 +127,9 @@ class TreeSession(DraftSession):
         model.begin()
 
     @property
-    def gamma(self) -> int:
-        """How deep the tree is."""
-        return self.recipe.depth
-
-    @property
     def cache_length(self) -> int:
         """How many tokens the draft's cache holds."""
         return self.model.length
-
-    def settings(self) -> dict[str, Any]:
-        """Return what a trace says of this drafter."""
-        return self.recipe.settings()
 
     def propose(self, context: Context, draws: Draws) -> Draft:
         """Grow the tree level by level."""

@@ -171,6 +171,22 @@ def test_a_window_counts_where_the_layers_use_it(use: bool) -> None:
         assert same == run(pair, gamma=0), drafter
 
 
+def test_a_window_that_layers_hold_and_do_not_use_hides_nothing() -> None:
+    config = tf.MoshiConfig(
+        vocab_size=24, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, ffn_dim=64,
+        num_key_value_heads=4, max_position_embeddings=128, sliding_window=8, head_dim=8,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = tf.MoshiForCausalLM(config)
+    for weight in model.parameters():
+        if weight.dim() > 1:
+            torch.nn.init.normal_(weight, 0, 1.6 / weight.shape[-1] ** 0.5)
+    pair = sv.Pair(model, model)
+    for seed in range(2):
+        tree = run(pair, drafter=sv.Tree((2, 2)), verify="match", seed=seed)
+        assert tree == run(pair, gamma=0, seed=seed)
+
+
 class Windowed(tf.LlamaForCausalLM):  # type: ignore[misc]
     """Layers that look back a few tokens only, which no config says."""
 
@@ -209,7 +225,7 @@ def test_a_window_that_only_the_layers_know_is_found(stated: int | None, why: st
 def test_twin_a_window_that_is_not_found_makes_another_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(selftest, "_hidden_window", lambda target, claimed: "")
+    monkeypatch.setattr(selftest, "_hidden_window", lambda target, stated: "")
     pair = sv.Pair(tiny(0, Windowed), tiny(1, Windowed))
     different = [
         run(pair, drafter=sv.Tree((2, 2)), verify="match", seed=seed)

@@ -248,7 +248,7 @@ def test_chi_square_of_sampled_texts() -> None:
 
 @pytest.mark.parametrize("layer", [0, -1])
 def test_a_layer_below_one(layer: int) -> None:
-    with pytest.raises(ValueError, match=f"layer must be >= 1 .*, got {layer}"):
+    with pytest.raises(ValueError, match=f"layer must be a whole number >= 1, got {layer}"):
         EarlyExit(layer)
 
 

@@ -154,7 +154,7 @@ def test_what_does_not_fit_is_refused_before_any_model_runs(
     ]:
         with pytest.raises(HeadsError, match=says):
             sv.generate(pair, [1], drafter=drafter, max_new_tokens=5)
-    with pytest.raises(ValueError, match="gamma must be >= 0"):
+    with pytest.raises(ValueError, match="gamma must be a whole number >= 0, got -1"):
         Parallel(-1)
     with pytest.raises(TypeError, match="gamma must be a whole number"):
         Parallel(1.5)  # type: ignore[arg-type]

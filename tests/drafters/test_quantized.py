@@ -104,7 +104,9 @@ def test_bad_arguments() -> None:
         Quantized(of="both")
     with pytest.raises(ValueError, match="bits must be 8, 4 or 2, got 5"):
         Quantized(bits=5)
-    with pytest.raises(ValueError, match="gamma must be >= 0"):
+    with pytest.raises(
+        ValueError, match="gamma must be a whole number >= 0 or an AdaptiveGamma, got -1"
+    ):
         Quantized(-1)
 
 

@@ -80,8 +80,8 @@ def test_a_tree_larger_than_the_context() -> None:
     [
         ((), TypeError, "widths must be a list or tuple"),
         (3, TypeError, "widths must be a list or tuple"),
-        ((2, 0), ValueError, "widths must be whole numbers >= 1, got 0"),
-        ((2, 1.5), ValueError, "widths must be whole numbers >= 1, got 1.5"),
+        ((2, 0), ValueError, r"widths\[1\] must be a whole number >= 1, got 0"),
+        ((2, 1.5), TypeError, r"widths\[1\] must be a whole number >= 1, got 1.5"),
         ((8, 8, 8), ValueError, "a tree of 584 nodes; at most 512"),
     ],
 )
@@ -91,7 +91,10 @@ def test_bad_widths(widths: Any, error: type[Exception], says: str) -> None:
 
 
 def test_other_bad_arguments() -> None:
-    with pytest.raises(ValueError, match="kind must be one of 'without_replacement'"):
+    with pytest.raises(
+        ValueError,
+        match="kind must be 'without_replacement', 'with_replacement' or 'top_k', got 'beam'",
+    ):
         Tree((2,), kind="beam")
     pair = random_pair(3, order=1, seed=1)
     with pytest.raises(ValueError, match="no draft model to grow a tree with"):

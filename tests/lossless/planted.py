@@ -13,6 +13,7 @@ from specviz.core.draws import Draws, Purpose
 from specviz.core.rules import RULES, Decision, Rule, greedy, match, ratio, residual
 from specviz.decoding.sampling import logits_to_distributions
 from specviz.drafters.draft_model import DraftModel, DraftModelSession
+from specviz.lossless.faults.wrong_parts import DrawsOtherwise, sharpest
 from tests.drafters.changed import Changed
 
 Close = Callable[[Any, Any, int], Any]
@@ -93,8 +94,8 @@ GREEDY_OFF_BY_ONE = replace(RULES["greedy"], verify=_off_by_one)
 
 
 class SoftGreedySession(DraftModelSession):
-    def _draw(self, q: Any, context: Context, draws: Draws, position: int, node: int) -> int:
-        return int(q.argmax())
+    def propose(self, context: Context, draws: Draws) -> Draft:
+        return super().propose(context, DrawsOtherwise(draws, sharpest))
 
 
 class SoftGreedyDraft(DraftModel):

@@ -135,9 +135,10 @@ def _after_trials(target: HFSession, kind: CacheKind) -> CacheKind:
         kind = replace(kind, name="unknown", can_crop=False, can_gather=False, trees=False, why=why)
         if failure is not None:  # nothing is remembered: the next attempt may go better
             raise UnsupportedModelError(refusal(kind)) from failure
-    if kind.windows.get(SLIDING) and not _window_used(target):
+    stated = kind.windows.get(SLIDING)
+    if stated and not _window_used(target):
         kind = replace(kind, name="full", windows={FULL: None})
-    hidden = _hidden_window(target, claimed=kind.windows.get(SLIDING))
+    hidden = _hidden_window(target, stated)
     if kind.trees and hidden:
         kind = replace(kind, trees=False, why=hidden)
     if kind.trees:
@@ -185,7 +186,7 @@ def _windows_in(holder: Any) -> list[tuple[str, int]]:
     ]
 
 
-def _hidden_window(target: HFSession, claimed: int | None) -> str:
+def _hidden_window(target: HFSession, stated: int | None) -> str:
     """Return why trees are refused: a layer has a window that the masks here would not show.
 
     Why not find it by running past it? That takes a pass as long as the window, which may be
@@ -196,7 +197,7 @@ def _hidden_window(target: HFSession, claimed: int | None) -> str:
     whole = target.context_length or np.inf
     for module in (decoder or target.model).modules():
         for name, width in _windows_in(module):
-            if width != claimed and width < whole:
+            if width != stated and width < whole:
                 where = f"{type(module).__name__}.{name}"
                 return (
                     f"its layers look back {width} tokens ({where}), which no tree mask here says"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from specviz.core import checks
 from specviz.core.contract import IntArray, Sampling
 from specviz.lossless.audit.gathering import Drawer
 
@@ -41,12 +42,10 @@ def chosen(
         return choose_drafter(pair, drafter, gamma, rule), rule
     if drafter is not None or verify is not None:
         raise ValueError("a fault brings its own drafter and rule: leave drafter and verify out")
-    from specviz.drafters.draft_model import checked_gamma
     from specviz.lossless.faults.run import broken_drafter, broken_rule
 
-    return broken_drafter(fault, checked_gamma(GAMMA if gamma is None else gamma)), broken_rule(
-        fault
-    )
+    gamma = checks.whole("gamma", GAMMA if gamma is None else gamma, 0)
+    return broken_drafter(fault, gamma), broken_rule(fault)
 
 
 @dataclass(frozen=True)
