@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from specviz.drafters.quantized import Quantized
     from specviz.drafters.target_only import TargetOnly
     from specviz.drafters.tree import Tree
+    from specviz.figures.drawing import save
+    from specviz.figures.report_page import report
     from specviz.lossless.audit.audit import audit
     from specviz.lossless.audit.verifier import audit_verifier
     from specviz.models.load import load
@@ -79,7 +81,9 @@ __all__ = [
     "play_live",
     "race",
     "recorded",
+    "report",
     "rules",
+    "save",
     "still",
     "stream",
     "tabular",
@@ -121,7 +125,9 @@ _HOMES = {
     "play_live": "specviz.player.live:play_live",
     "race": "specviz.player.widget:race",
     "recorded": "specviz.recordings.shelf:recorded",
+    "report": "specviz.figures.report_page:report",
     "rules": "specviz.core.rules",
+    "save": "specviz.figures.drawing:save",
     "still": "specviz.player.still:still",
     "stream": "specviz.api.generate:stream",
     "tabular": "specviz.core.tabular",

@@ -18,22 +18,50 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from specviz.figures.drawing import save
     from specviz.figures.page import to_html
+    from specviz.figures.plots.acceptance import acceptance
+    from specviz.figures.plots.acceptance_by import acceptance_by
     from specviz.figures.plots.against_expected import against_expected
     from specviz.figures.plots.audit import audit
+    from specviz.figures.plots.caches import caches
+    from specviz.figures.plots.draws import draws
     from specviz.figures.plots.evidence_over_samples import evidence_over_samples
+    from specviz.figures.plots.expected_tokens import expected_tokens
+    from specviz.figures.plots.flow import flow
+    from specviz.figures.plots.gain_by_gamma import gain_by_gamma
     from specviz.figures.plots.gain_map import gain_map
+    from specviz.figures.plots.loop import loop
+    from specviz.figures.plots.methods import methods
     from specviz.figures.plots.overlap import overlap
     from specviz.figures.plots.p_values import p_values
+    from specviz.figures.plots.race import race
+    from specviz.figures.plots.roofline import roofline
+    from specviz.figures.plots.text import text
+    from specviz.figures.plots.timeline import timeline
+    from specviz.figures.plots.tree import tree
 
 __all__ = [
+    "acceptance",
+    "acceptance_by",
     "against_expected",
     "audit",
+    "caches",
+    "draws",
     "evidence_over_samples",
+    "expected_tokens",
+    "flow",
+    "gain_by_gamma",
     "gain_map",
+    "loop",
+    "methods",
     "overlap",
     "p_values",
+    "race",
+    "roofline",
     "save",
+    "text",
+    "timeline",
     "to_html",
+    "tree",
 ]
 
 _ELSEWHERE = {"save": "drawing", "to_html": "page"}

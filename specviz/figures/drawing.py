@@ -8,21 +8,28 @@ A figure is one file in ``plots/``, with three functions:
   there are several panels);
 - one that draws them with plotly, ``draw(data, look) -> go.Figure``, where a closer look helps.
 
-``overlap(trace, theme="dark")`` then draws, ``overlap.data(trace)`` returns the numbers.
+``overlap(trace, theme="dark")`` then draws, ``overlap.data(trace)`` returns the numbers. What is
+drawn has a ``caption`` (model, seed, settings, n) and an ``alt`` (the picture in words); notebooks
+and saved files show both.
 """
 
 from __future__ import annotations
 
+import base64
 import inspect
-from collections.abc import Callable
+import io
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
-from specviz.core.atomic_writing import checked_target, write_by
+from markupsafe import Markup
+
+from specviz._version import __version__
+from specviz.core.atomic_writing import PAGES, checked_target, write_by, write_whole
 from specviz.core.checks import one_of
 from specviz.figures.theme import DARK, LIGHT, Palette
 
@@ -37,6 +44,8 @@ DataT = TypeVar("DataT", covariant=True)
 DrawnT = TypeVar("DrawnT", covariant=True)
 
 # Letters stay letters in print: searchable, and set in the reader's own font.
+DPI = 110
+"""Of a picture inside a page or a notebook."""
 _PRINT: Any = {"svg.fonttype": "none", "pdf.fonttype": 42}
 
 
@@ -47,6 +56,10 @@ class Look:
     colours: Palette
     inches: tuple[float, float]
     points: float
+    fixed: bool = False
+    """Whether the width is that of a page or a slide, however many panels there are."""
+    column: bool = False
+    """Whether it is so narrow that panels stand under each other."""
 
     def axes(self, ax: Axes | None = None) -> Axes:
         """Return the Axes to draw in: those given, or of a new figure, which nothing shows."""
@@ -58,6 +71,42 @@ class Look:
         figure.set_facecolor(self.colours.background)
         new.set_facecolor(self.colours.background)
         return new
+
+    def panels(
+        self,
+        rows: int = 1,
+        columns: int = 1,
+        *,
+        width: float = 1.0,
+        height: float = 1.0,
+        **how: Any,
+    ) -> tuple[MatplotlibFigure, Any]:
+        """Return a new figure, so many times the usual size, and its axes ``(rows, columns)``."""
+        from matplotlib import pyplot
+
+        shape = (rows, columns)
+        if self.fixed:
+            width = 1.0
+        if self.column and columns > 1:
+            rows, columns, height = rows * columns, 1, 0.85 * columns * height
+            how.pop("width_ratios", None)
+        size = (width * self.inches[0], height * self.inches[1])
+        figure, axes = pyplot.subplots(
+            rows, columns, figsize=size, layout="constrained", squeeze=False, **how
+        )
+        figure.set_facecolor(self.colours.background)
+        for one in axes.flat:
+            one.set_facecolor(self.colours.background)
+        return figure, axes.reshape(shape)
+
+    def blank(self, ax: Axes, width: float, height: float) -> None:
+        """Make axes a sheet to draw boxes on: x to the right, y downwards, in any unit."""
+        ax.set(xlim=(0, width), ylim=(height, 0), xticks=[], yticks=[])
+        ax.axis("off")
+
+    def words(self, **how: Any) -> dict[str, Any]:
+        """Return how text stands in a figure: the theme's colour and size."""
+        return {"color": self.colours.text, "fontsize": self.points, **how}
 
     def frame(self, ax: Axes, x: str, y: str = "", *, left: bool = False, **where: Any) -> None:
         """Name the axes and leave of their frame what helps to read them."""
@@ -88,7 +137,7 @@ class Look:
         ax.legend(
             loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=ax.transAxes + down,
             ncols=columns, borderpad=0, borderaxespad=0, columnspacing=1.3, frameon=False,
-            fontsize=0.95 * self.points, labelcolor=self.colours.text, **how,
+            fontsize=self.points, labelcolor=self.colours.text, **how,
         )  # fmt: skip
 
     def plotly(self, figure: go.Figure, **layout: Any) -> go.Figure:
@@ -105,9 +154,9 @@ class Look:
 THEMES = {
     "light": Look(LIGHT, (6.4, 4.3), 10.0),
     "dark": Look(DARK, (6.4, 4.3), 10.0),
-    "paper": Look(LIGHT, (5.4, 3.7), 9.0),  # a column; no letters under 8.5 points
-    "slide": Look(LIGHT, (11.0, 6.2), 16.0),  # 16:9
-    "dark-slide": Look(DARK, (11.0, 6.2), 16.0),
+    "paper": Look(LIGHT, (5.4, 3.7), 9.0, True, column=True),  # no letters under 9 points
+    "slide": Look(LIGHT, (11.0, 6.2), 16.0, True),  # 16:9
+    "dark-slide": Look(DARK, (11.0, 6.2), 16.0, True),
 }
 
 _SHARED = """\
@@ -143,6 +192,8 @@ class Figure(Protocol[P, DataT, DrawnT]):
 def figure(
     draw: Callable[[D, Axes | None, Look], DrawnT],
     plotly: Callable[[D, Look], go.Figure] | None = None,
+    *,
+    panels: bool = False,
 ) -> Callable[[Callable[P, D]], Figure[P, D, DrawnT]]:
     """Make a figure of a function that returns its numbers.
 
@@ -155,6 +206,8 @@ def figure(
         ``draw(data, ax, look)`` draws with matplotlib, in new axes where ``ax`` is None.
     plotly : callable, optional
         ``plotly(data, look)`` returns a plotly figure.
+    panels : bool
+        Whether there are several panels, so that ``ax`` cannot be given.
     """
 
     def decorated(numbers: Callable[P, D]) -> Figure[P, D, DrawnT]:
@@ -167,7 +220,9 @@ def figure(
             look = THEMES[one_of("theme", theme, THEMES)]
             if backend == "plotly":
                 if plotly is None:
-                    raise ValueError(f"{numbers.__name__} has no plotly version")
+                    raise ValueError(
+                        f"{numbers.__name__} is drawn with matplotlib only; leave backend= out"
+                    )
                 if ax is not None:
                     raise ValueError("ax is for backend='matplotlib'; plotly makes a new figure")
             elif ax is not None:
@@ -175,11 +230,19 @@ def figure(
 
                 if not isinstance(ax, Axes):
                     raise TypeError(f"ax must be matplotlib Axes, got {type(ax).__name__}")
+                if panels:
+                    only_panels(ax, numbers.__name__)
             data = numbers(*args, **settings)
-            if backend == "plotly":
-                assert plotly is not None
-                return plotly(data, look)
-            return draw(data, ax, look)
+            made = (
+                draw(data, ax, look)
+                if plotly is None or backend != "plotly"
+                else plotly(data, look)
+            )
+            told = caption_of(data, (*args, *settings.values()))
+            twin = None
+            if ax is None and theme == "light":  # what a dark notebook shows instead
+                twin = partial(draw, data, None, THEMES["dark"])
+            return _described(made, told, alt_of(data, numbers.__doc__), twin)
 
         own = inspect.signature(numbers)
         shared = [
@@ -196,6 +259,81 @@ def figure(
     return decorated
 
 
+def caption_of(data: Any, given: Sequence[Any]) -> str:
+    """Return what a reader needs to make the picture again: models, seed, settings, n, version."""
+    from specviz.core.trace.trace import Trace
+    from specviz.figures.summary import provenance
+
+    runs: list[Trace] = []
+    for one in given:
+        inside = (
+            one.values()
+            if isinstance(one, Mapping)
+            else one
+            if isinstance(one, list | tuple)
+            else [one]
+        )
+        runs += [run for run in inside if isinstance(run, Trace)]
+    said = list(dict.fromkeys(provenance(run) for run in runs))
+    more = f"and {len(said) - 3} more runs" if len(said) > 3 else ""
+    note = getattr(data, "note", "")
+    return "; ".join(part for part in (*said[:3], more, note, f"specviz {__version__}") if part)
+
+
+def alt_of(data: Any, doc: str | None) -> str:
+    """Return a picture in words: what it is, its title, and what its numbers say."""
+    what = (doc or "").partition("\n")[0].rstrip(".").removeprefix("Draw ")
+    parts = [what[:1].upper() + what[1:], getattr(data, "title", ""), getattr(data, "alt", "")]
+    return ". ".join(" ".join(part.split()) for part in parts if part)
+
+
+def _described(made: Any, caption: str, alt: str, twin: Callable[[], Any] | None) -> Any:
+    """Let a figure carry its caption and its words; in a notebook it shows them itself."""
+    if hasattr(made, "write_html"):
+        made.update_layout(meta={"caption": caption, "alt": alt})
+        for name, text in (("caption", caption), ("alt", alt)):
+            object.__setattr__(made, name, text)  # plotly allows no names but its own
+        return made
+    whole = made if hasattr(made, "savefig") else made.get_figure(root=True)
+    for one in {id(made): made, id(whole): whole}.values():
+        one.caption, one.alt = caption, alt
+    if twin is not None:
+        changed: list[bool] = []
+        before = whole.stale_callback
+
+        def stale(figure: Any, value: bool) -> None:
+            changed.append(value)
+            if before is not None:
+                before(figure, value)
+
+        whole.stale_callback = stale
+        whole._repr_html_ = lambda: in_notebook(whole, None if changed else twin)
+    return made
+
+
+def in_notebook(drawn: Any, twin: Callable[[], Any] | None = None) -> str:
+    """Return a figure as HTML: its picture with words, and a dark one for a dark notebook."""
+    from matplotlib import pyplot
+
+    from specviz.figures.templating import part
+
+    pictures = [_png(drawn)]
+    if twin is not None:
+        with pyplot.ioff():
+            other = twin()
+        other = other if hasattr(other, "savefig") else other.get_figure(root=True)
+        pictures.append(_png(other))
+        pyplot.close(other)
+    return str(part("figure.html").drawn(pictures, drawn.alt, drawn.caption))
+
+
+def _png(drawn: Any) -> str:
+    """Return a matplotlib figure as a data URI."""
+    held = io.BytesIO()
+    drawn.savefig(held, format="png", dpi=DPI, facecolor=drawn.get_facecolor())
+    return f"data:image/png;base64,{base64.b64encode(held.getvalue()).decode('ascii')}"
+
+
 def only_panels(ax: Any, name: str) -> None:
     """Refuse ``ax`` where a figure has several panels."""
     if ax is not None:
@@ -205,15 +343,17 @@ def only_panels(ax: Any, name: str) -> None:
 def save(what: Axes | MatplotlibFigure | go.Figure, path: str | PathLike[str]) -> Path:
     """Write a figure to a file, the format chosen by its suffix, whole or not at all.
 
-    In SVG and PDF the letters stay text. Global settings of matplotlib are left as they are.
+    In SVG and PDF the letters stay text. A file carries the figure's caption and its words: as
+    metadata, on a page as a caption and as alt text. Global settings of matplotlib are left as
+    they are.
 
     Parameters
     ----------
     what : matplotlib Axes or Figure, or plotly Figure
         What to write.
     path : str or path
-        As in ``overlap.svg``, ``.pdf`` or ``.png``; a plotly figure as ``.html``, a page that asks
-        for nothing from outside.
+        As in ``overlap.svg``, ``.pdf``, ``.png`` or ``.html``, a page that asks for nothing from
+        outside. A plotly figure is written as ``.html`` only.
 
     Returns
     -------
@@ -237,10 +377,27 @@ def save(what: Axes | MatplotlibFigure | go.Figure, path: str | PathLike[str]) -
 
     drawn: Any = what if hasattr(what, "savefig") else what.get_figure(root=True)
     known = sorted(f".{name}" for name in drawn.canvas.get_supported_filetypes())
-    where = checked_target(path, known)
+    where = checked_target(path, [*known, *PAGES])
+    kind = where.suffix[1:].lower()
+    alt, caption = getattr(drawn, "alt", ""), getattr(drawn, "caption", "")
+    if f".{kind}" in PAGES:
+        from specviz.figures.report_page import figure_page
+
+        write_whole(where, figure_page([("", Markup(html_of(what)), "")], alt.partition(".")[0]))
+        return where
+    field = {"svg": "Description", "png": "Description", "pdf": "Subject"}.get(kind)
+    told = {field: f"{alt} {caption}".strip()} if field and (alt or caption) else None
     with rc_context(_PRINT):
-        write_by(where, lambda half: drawn.savefig(half, format=where.suffix[1:].lower(), dpi=200))
+        write_by(where, lambda half: drawn.savefig(half, format=kind, dpi=200, metadata=told))
     return where
+
+
+def html_of(what: Any) -> str:
+    """Return a drawn figure as HTML: with its words, and for plotly with the script it needs."""
+    if hasattr(what, "write_html"):
+        return str(what.to_html(full_html=False, include_plotlyjs=True))
+    drawn = what if hasattr(what, "savefig") else what.get_figure(root=True)
+    return str(drawn._repr_html_() or in_notebook(drawn))
 
 
 def safe_text(text: str) -> str:

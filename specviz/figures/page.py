@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from specviz.core.atomic_writing import PAGES, checked_target, write_whole
-from specviz.core.names import WITHOUT_DRAFT_MODEL
 from specviz.figures.coloured_text import shares_of_time, style, summary_rows
 from specviz.figures.comparison import Comparison
 from specviz.figures.escaping import NEWLINE, visible
 from specviz.figures.evidence import evidence_html
 from specviz.figures.marks import Gap, RoundLine, lines, marks_of
-from specviz.figures.summary import drafter_label, drafter_name, judging
+from specviz.figures.summary import judging, subtitle
 from specviz.figures.templating import NOTHING_ELSE, render
 
 if TYPE_CHECKING:
@@ -146,32 +145,6 @@ def page_title(trace: Trace) -> str:
     """Return the beginning of the prompt, or a name if there is none."""
     words = trace.prompt_text.strip()
     return f"{words[:60]}{'…' if len(words) > 60 else ''}" if words else "Speculative decoding"
-
-
-def subtitle(trace: Trace) -> str:
-    """Return the models, and the settings that matter most, as far as they were recorded."""
-    alone = drafter_name(trace) in WITHOUT_DRAFT_MODEL
-    roles = ("target",) if alone else ("target", "draft")
-    said = [f"{role} {name}" for role in roles if (name := _name(trace, role))]
-    if alone:
-        said.append(drafter_label(trace))
-    sampling = trace.meta.get("sampling")
-    if isinstance(sampling, dict) and "temperature" in sampling:
-        said.append(f"temperature {sampling['temperature']}")
-    if "seed" in trace.meta:
-        said.append(f"seed {trace.meta['seed']}")
-    return visible(" · ".join(said) or "a run of speculative decoding", limit=300)
-
-
-def _name(trace: Trace, role: str) -> str:
-    model = trace.meta.get(role)
-    if not isinstance(model, dict):
-        return ""
-    name, parameters = str(model.get("name", "")), model.get("parameters")
-    known = [name] if name != role else []
-    return " ".join(
-        [*known, *([f"({parameters:,} parameters)"] if isinstance(parameters, int) else [])]
-    )
 
 
 def _readable(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from specviz.core.formatting import format_duration
-from specviz.core.names import DRAFTERS
+from specviz.core.names import DRAFTERS, WITHOUT_DRAFT_MODEL
 from specviz.core.rules import RULES
 from specviz.core.trace.measures import Value, show
 from specviz.figures.escaping import visible
@@ -66,6 +66,60 @@ def drafter_label(trace: Trace) -> str:
     """
     name = drafter_name(trace)
     return DRAFTERS.get(name, visible(name.replace("_", " "), limit=60))
+
+
+def run_label(trace: Trace) -> str:
+    """Return what a run is called beside another one: its method, or "target alone".
+
+    Examples
+    --------
+    >>> from specviz.core.trace.trace import Trace
+    >>> run_label(Trace({"rule": "match", "drafter": {"name": "draft_model"}}, [1]))
+    'draft model, match'
+    """
+    if target_alone(trace):
+        return DRAFTERS["target_only"]
+    words = [one for one in [drafter_label(trace)] if one]
+    return visible(", ".join([*words, str(trace.meta.get("rule", "speculative"))]), limit=80)
+
+
+def subtitle(trace: Trace) -> str:
+    """Return the models, and the settings that matter most, as far as they were recorded."""
+    alone = drafter_name(trace) in WITHOUT_DRAFT_MODEL
+    roles = ("target",) if alone else ("target", "draft")
+    said = [f"{role} {name}" for role in roles if (name := _name(trace, role))]
+    if alone:
+        said.append(drafter_label(trace))
+    sampling = trace.meta.get("sampling")
+    if isinstance(sampling, dict) and "temperature" in sampling:
+        said.append(f"temperature {sampling['temperature']}")
+    if "seed" in trace.meta:
+        said.append(f"seed {trace.meta['seed']}")
+    return visible(" · ".join(said) or "a run of speculative decoding", limit=300)
+
+
+def _name(trace: Trace, role: str) -> str:
+    model = trace.meta.get(role)
+    if not isinstance(model, dict):
+        return ""
+    name, parameters = str(model.get("name", "")), model.get("parameters")
+    known = [name] if name != role else []
+    return " ".join(
+        [*known, *([f"({parameters:,} parameters)"] if isinstance(parameters, int) else [])]
+    )
+
+
+def provenance(trace: Trace) -> str:
+    """Return what a caption says of a run: models, settings, seed, and its length."""
+    drafter = trace.meta.get("drafter")
+    gamma = drafter.get("gamma") if isinstance(drafter, dict) else None
+    said = [
+        subtitle(trace),
+        f"rule {visible(str(trace.meta.get('rule', 'not recorded')), limit=40)}",
+    ]
+    said += [f"gamma {gamma}"] if isinstance(gamma, int) and gamma else []
+    passes = f"{len(trace):,} target pass{'' if len(trace) == 1 else 'es'}"
+    return " · ".join([*said, f"{len(trace.tokens):,} tokens in {passes}"])
 
 
 def target_alone(trace: Trace) -> bool:

@@ -25,9 +25,8 @@ from specviz.figures.page import (
     against,
     checked,
     page_title,
-    subtitle,
 )
-from specviz.figures.summary import seconds, times_note
+from specviz.figures.summary import seconds, subtitle, times_note
 from specviz.figures.templating import part, render
 from specviz.player.assets import PAGE_ENTRY, loader, packed, script
 from specviz.player.options import baseline_of, checked_options, checked_runs, checked_tree

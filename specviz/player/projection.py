@@ -31,15 +31,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from specviz.core.names import DRAFTERS
 from specviz.figures.escaping import EMPTY, direction, split_gap, visible
 from specviz.figures.summary import (
-    drafter_label,
     judged_by_u,
     rule_label,
-    target_alone,
     times_note,
 )
+from specviz.figures.summary import run_label as label
 from specviz.player.steps.run import NONE, Array, Columns, Projection, Run, indexed
 from specviz.player.steps.story import told
 
@@ -134,21 +132,6 @@ def pack(projection: Projection) -> bytes:
     data = text.encode("utf-8", "replace")
     data += b" " * (-len(data) % 8)
     return b"".join([MAGIC, len(data).to_bytes(4, "little"), data, *parts])
-
-
-def label(trace: Trace) -> str:
-    """Return what a run is called beside another one: its method, or "target alone".
-
-    Examples
-    --------
-    >>> from specviz.core.trace.trace import Trace
-    >>> label(Trace({"rule": "match", "drafter": {"name": "draft_model"}}, [1]))
-    'draft model, match'
-    """
-    if target_alone(trace):
-        return DRAFTERS["target_only"]
-    words = [one for one in [drafter_label(trace)] if one]
-    return visible(", ".join([*words, str(trace.meta.get("rule", "speculative"))]), limit=80)
 
 
 def settings(trace: Trace) -> list[list[str]]:

@@ -25,15 +25,32 @@ HALF = [0.5, 0.5]
 COIN = Sample.of([[0], [1], [1], [0]] * 50, vocab_size=2)
 REPORT = battery(COIN, lambda prefix: HALF, tables=True)
 FLIPS = np.tile([0, 1], 300)
+STORIES = sv.recorded("stories/draft-model")
+ALONE = sv.recorded("stories/target-only")
 CASES: dict[str, tuple[Any, ...]] = {
     "overlap": (story(),),
     "against_expected": (COIN, lambda prefix: HALF),
     "p_values": (REPORT,),
     "audit": (REPORT,),
     "evidence_over_samples": (FLIPS, HALF),
-    "gain_map": (sv.recorded("stories/draft-model"),),
+    "gain_map": (STORIES,),
+    "acceptance": (STORIES,),
+    "acceptance_by": (STORIES,),
+    "caches": (STORIES,),
+    "draws": (STORIES,),
+    "expected_tokens": (STORIES,),
+    "flow": (STORIES,),
+    "gain_by_gamma": (STORIES,),
+    "loop": (STORIES,),
+    "methods": ([ALONE, STORIES],),
+    "race": ([ALONE, STORIES],),
+    "roofline": (STORIES,),
+    "text": (STORIES,),
+    "timeline": (STORIES,),
+    "tree": (branching(),),
 }
-PANELS = ("audit",)
+PANELS = ("audit", "acceptance", "caches", "methods", "roofline", "tree")
+PRINT_ONLY = ("caches", "text")  # nothing in them is worth pointing at
 
 
 @pytest.fixture(autouse=True)
@@ -63,11 +80,18 @@ def test_a_figure_draws_in_every_theme_and_back_end_and_shows_nothing(
         figure.draw_without_rendering()
         letters = [text for text in figure.findobj(mpl.text.Text) if is_seen(text)]
         least = min(text.get_fontsize() for text in letters)
-        assert least >= 8.5 if theme == "paper" else least >= 0.9 * look.points
+        assert least >= 9 if theme == "paper" else least >= 0.9 * look.points
+        assert drawn.caption.endswith(f"specviz {sv.__version__}")
+        assert len(drawn.alt) > 20
         assert all(
             contrast(mpl.colors.to_hex(text.get_color()), look.colours.background) >= 4.5
             for text in letters
         )
+    assert dict(mpl.rcParams) == before
+    if name in PRINT_ONLY:
+        with pytest.raises(ValueError, match="is drawn with matplotlib only"):
+            draw(*CASES[name], backend="plotly")
+        return
     other = draw(*CASES[name], theme="dark", backend="plotly")
     assert isinstance(other, go.Figure)
     assert other.layout.paper_bgcolor == THEMES["dark"].colours.background
@@ -108,8 +132,9 @@ def test_a_wrong_setting_is_refused_before_anything_is_computed(name: str) -> No
         draw(None, backend="ggplot")
     with pytest.raises(TypeError, match="ax must be matplotlib Axes, got str"):
         draw(None, ax="here")
-    with pytest.raises(ValueError, match="ax is for backend='matplotlib'"):
-        draw(None, ax=plt.figure().add_subplot(), backend="plotly")
+    if name not in PRINT_ONLY:
+        with pytest.raises(ValueError, match="ax is for backend='matplotlib'"):
+            draw(None, ax=plt.figure().add_subplot(), backend="plotly")
 
 
 def test_several_panels_take_no_axes() -> None:

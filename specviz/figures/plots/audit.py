@@ -100,7 +100,7 @@ def _draw_eprocess(data: EProcessPath, ax: Axes, look: Look) -> None:
         )  # fmt: skip
     ax.text(
         0.01, line * 1.2, f"1/α = {line:,.4g}", ha="left", va="bottom", color=colours.text,
-        fontsize=0.95 * points, transform=ax.get_yaxis_transform(),
+        fontsize=points, transform=ax.get_yaxis_transform(),
     )  # fmt: skip
     ax.set_xlim(0, data.n[-1])
     ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))

@@ -122,17 +122,10 @@ def _draw(data: EvidenceData, ax: Axes | None, look: Look) -> Axes | Figure:
         _panel(ax, data.panels[0], look)
         look.legend(ax, 2, handles=_handles(look.colours))
         return ax
-    from matplotlib import pyplot
-
     only_panels(ax, "a mapping of streams")
-    panels, (width, height) = data.panels, look.inches
-    figure, grid = pyplot.subplots(
-        1, len(panels), figsize=(max(width, 0.72 * width * len(panels)), height),
-        sharey=True, squeeze=False, layout="constrained",
-    )  # fmt: skip
-    figure.set_facecolor(look.colours.background)
+    panels = data.panels
+    figure, grid = look.panels(1, len(panels), width=max(1.0, 0.72 * len(panels)), sharey=True)
     for ax, one in zip(grid[0], panels, strict=True):
-        ax.set_facecolor(look.colours.background)
         _panel(ax, one, look)
     low = min(float(one.against_e.min()) for one in panels)
     grid[0, 0].set_ylim(_limits(low, panels[0].alpha))
@@ -169,7 +162,7 @@ def _panel(ax: Axes, data: EvidencePanel, look: Look) -> None:
     ax.set_ylim(_limits(float(data.against_e.min()), data.alpha))
     ax.text(
         0.99, line * 1.15, f"1/α = {line:g}", ha="right", va="bottom", color=colours.text,
-        fontsize=0.95 * points, transform=ax.get_yaxis_transform(), zorder=5,
+        fontsize=points, transform=ax.get_yaxis_transform(), zorder=5,
         bbox={"facecolor": colours.background, "edgecolor": "none", "alpha": 0.8, "pad": 1},
     )  # fmt: skip
     look.frame(ax, "samples", "evidence: 1/p and e", left=True)

@@ -72,7 +72,7 @@ def _draw(data: GainMapData, ax: Axes | None, look: Look) -> Axes:
     )
     names = {level: f"{level:g}×" for level in LEVELS}
     ax.clabel(
-        lines, fmt=names, fontsize=0.95 * points, colors=colours.text,
+        lines, fmt=names, fontsize=points, colors=colours.text,
         manual=list(_places(data)),
     )  # fmt: skip
     _gammas(ax, data, look)
@@ -112,7 +112,7 @@ def _gammas(ax: Axes, data: GainMapData, look: Look) -> None:
             gamma = int(data.gamma[row, column])
             ax.text(
                 data.alpha[column], data.c[row], str(gamma) if gamma else "·", ha="center",
-                va="center", color=look.colours.text, fontsize=0.95 * look.points,
+                va="center", color=look.colours.text, fontsize=look.points,
                 fontweight="bold", path_effects=halo,
             )  # fmt: skip
 

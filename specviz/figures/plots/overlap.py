@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 REJECTED = 2  # in the column "verdict"
 TOKENS = 10
-"""How many tokens have a row of their own; the others share one."""
+"""How many tokens have a row of their own by default."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,9 @@ def _plotly(data: OverlapData, look: Look) -> go.Figure:
 
 
 @figure(_draw, _plotly)
-def overlap(trace: Trace, *, round: int | None = None, node: int | None = None) -> OverlapData:
+def overlap(
+    trace: Trace, *, round: int | None = None, node: int | None = None, tokens: int = TOKENS
+) -> OverlapData:
     """Draw target p and draft q at one proposal, with their overlap and the residual.
 
     Parameters
@@ -208,6 +210,8 @@ def overlap(trace: Trace, *, round: int | None = None, node: int | None = None) 
     round, node : int, optional
         Which proposal, both counted from 0; by default the first that was rejected, where p and q
         differ most visibly, or else the one with the least overlap.
+    tokens : int
+        How many tokens have a row of their own; the others share one.
 
     Returns
     -------
@@ -222,13 +226,14 @@ def overlap(trace: Trace, *, round: int | None = None, node: int | None = None) 
     --------
     >>> ax = overlap(trace, round=3, node=0)  # doctest: +SKIP
     """
+    whole("tokens", tokens, 1)
     round, node = _chosen(trace, round, node)
     view = trace.rounds[round]
     one = view.nodes[node]
     p, q = one.distributions.p, one.distributions.q
     if not len(p) or not (np.all(np.isfinite(p)) and np.all(np.isfinite(q))):
         raise ValueError(f"the distributions of node {node} in round {round} were not recorded")
-    order = np.argsort(-np.maximum(p, q), kind="stable")[:TOKENS]
+    order = np.argsort(-np.maximum(p, q), kind="stable")[:tokens]
     (at,) = np.flatnonzero(one.distributions.ids == one.token)[:1]
     if at not in order:
         order[-1] = at
