@@ -381,7 +381,7 @@ def save(what: Axes | MatplotlibFigure | go.Figure, path: str | PathLike[str]) -
     kind = where.suffix[1:].lower()
     alt, caption = getattr(drawn, "alt", ""), getattr(drawn, "caption", "")
     if f".{kind}" in PAGES:
-        from specviz.figures.report_page import figure_page
+        from specviz.figures.templating import figure_page
 
         write_whole(where, figure_page([("", Markup(html_of(what)), "")], alt.partition(".")[0]))
         return where

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from specviz.figures.templating import part, render
+from specviz.figures.templating import PAGE_STYLE, POLICY, part, render
 from specviz.lossless.report.audit_report import AuditReport
 from specviz.lossless.report.battery_report import BatteryReport
 from specviz.lossless.report.text import HEADS, row
@@ -36,17 +36,6 @@ STYLE = Markup("""
 SIGNS = {Answer.AS_EXPECTED: "✓", Answer.DIFFERS: "✗", Answer.NOT_TESTABLE: "–"}
 KINDS = {0: ("✓", "sv-good"), 1: ("✗", "sv-bad"), 2: ("–", "sv-open")}
 """Sign and class of a verdict, by its exit code."""
-
-PAGE_STYLE = Markup("""
-:root { color-scheme: light dark; }
-body { font-family: system-ui, sans-serif; line-height: 1.45; }
-main { max-width: 62em; margin: 2em auto; padding: 0 1em; }
-pre { overflow-x: auto; } figure { margin: 1em 0; }
-""")
-POLICY = Markup(
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
-    "form-action 'none'"
-)
 
 
 def battery_html(report: BatteryReport) -> Markup:

@@ -17,16 +17,14 @@ from specviz.figures.drawing import html_of
 from specviz.figures.escaping import visible
 from specviz.figures.measured import traces_of
 from specviz.figures.page import MOST_SETTINGS, page_title
-from specviz.figures.report import PAGE_STYLE, POLICY, battery_html
+from specviz.figures.report import battery_html
 from specviz.figures.summary import provenance, rule_label
-from specviz.figures.templating import part, render
+from specviz.figures.templating import figure_page, part
 from specviz.lossless.report.audit_report import AuditReport
 from specviz.lossless.report.battery_report import BatteryReport
 
 if TYPE_CHECKING:
     Section = tuple[str, Markup, str]
-
-TABLE_STYLE = Markup("table{border-collapse:collapse}td,th{padding:.15em .7em;vertical-align:top}")
 
 
 def report(what: Any, path: str | PathLike[str]) -> Path:
@@ -75,15 +73,6 @@ def report(what: Any, path: str | PathLike[str]) -> Path:
         text = figure_page(runs_sections(what), "Runs side by side")
     write_whole(where, text)
     return where
-
-
-def figure_page(sections: Sequence[Section], title: str, subtitle: str = "") -> str:
-    """Return a page of (heading, HTML, words); the HTML comes from figures and templates only."""
-    shown = [(heading, Markup(content), words) for heading, content, words in sections]
-    return render(
-        "base.html", title=title, policy=POLICY, style=PAGE_STYLE + TABLE_STYLE,
-        main=part("figure.html").page(title, subtitle, shown),
-    )  # fmt: skip
 
 
 def _drawn(heading: str, words: str, draw: Callable[..., Any], *args: Any, **how: Any) -> Section:

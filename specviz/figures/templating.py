@@ -14,6 +14,7 @@ The pattern, for every room that writes HTML:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -29,6 +30,19 @@ NOTHING_ELSE = Markup(
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 )
 """The policy of a page without scripts: its own style and nothing from anywhere."""
+
+
+PAGE_STYLE = Markup("""
+:root { color-scheme: light dark; }
+body { font-family: system-ui, sans-serif; line-height: 1.45; }
+main { max-width: 62em; margin: 2em auto; padding: 0 1em; }
+pre { overflow-x: auto; } figure { margin: 1em 0; }
+""")
+POLICY = Markup(
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'"
+)
+TABLE_STYLE = Markup("table{border-collapse:collapse}td,th{padding:.15em .7em;vertical-align:top}")
 
 
 @cache
@@ -79,3 +93,12 @@ def part(template: str) -> Any:
     '<div class="sv-prompt"><bdi>one &lt; two</bdi></div>'
     """
     return environment().get_template(template).module
+
+
+def figure_page(sections: Sequence[tuple[str, Markup, str]], title: str, subtitle: str = "") -> str:
+    """Return a page of (heading, HTML, words); the HTML comes from figures and templates only."""
+    shown = [(heading, Markup(content), words) for heading, content, words in sections]
+    return render(
+        "base.html", title=title, policy=POLICY, style=PAGE_STYLE + TABLE_STYLE,
+        main=part("figure.html").page(title, subtitle, shown),
+    )  # fmt: skip
