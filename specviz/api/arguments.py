@@ -102,6 +102,25 @@ def warn_of_generation_config(pair: Any, sampling: Sampling) -> None:
         )
 
 
+class ShorterContextWarning(UserWarning):
+    """A model is used up to fewer tokens than its config states."""
+
+
+def warn_of_shorter_context(pair: Any, wanted: int) -> None:
+    """Say once for each model that a text of ``wanted`` tokens will end before its config says."""
+    target = pair.target
+    context, note = target.context_length, getattr(target, "context_note", "")
+    key = f"context of {target.name}: {context}"
+    if note and wanted > context and key not in _WARNED:
+        _WARNED.add(key)
+        warnings.warn(
+            f"the text will end at {context} tokens, the prompt's included, before max_new_tokens "
+            f"is reached: {target.name!r} is used up to there only, because {note}",
+            ShorterContextWarning,
+            stacklevel=4,
+        )
+
+
 def choose_rule(verify: Any, sampling: Sampling, *, plain: bool) -> Rule:
     """Return the rule asked for; by default "greedy" at temperature 0, else "rejection".
 

@@ -17,6 +17,7 @@ from specviz.api.arguments import (
     is_plain,
     special_stops,
     warn_of_generation_config,
+    warn_of_shorter_context,
 )
 from specviz.api.provenance import provenance
 from specviz.core import checks
@@ -178,6 +179,7 @@ def stream(
             f"prompt has {len(ids)} tokens, but the target's context is {context}{_because(pair)} "
             f"and at least one must be left to emit: shorten it to {context - 1}"
         )
+    warn_of_shorter_context(pair, len(ids) + longest)
     if context is not None and drafter.depth >= context:
         raise ValueError(
             f"gamma is {drafter.depth}, but the target's context is {context}: it must be smaller"

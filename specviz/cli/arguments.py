@@ -70,60 +70,108 @@ def parser() -> argparse.ArgumentParser:
 
     demo = commands.add_parser(
         "demo",
-        help="decode with the bundled models, show every round, measure against the target alone",
+        help="write a story with the bundled models, show every round, compare the time",
     )
     _sampling(demo, prompt=PROMPT)
     demo.set_defaults(gamma=4)
     demo.add_argument(
-        "--runs", type=int, default=3, help="timed runs of each kind (default: %(default)s)"
+        "--runs",
+        type=int,
+        default=3,
+        help="how often each method is timed (default: %(default)s)",
     )
     demo.add_argument(
         "--out", default="specviz-demo", help="folder for the files (default: ./%(default)s/)"
     )
 
-    trace = commands.add_parser("trace", help="decode with any pair and record the run in a file")
+    trace = commands.add_parser(
+        "trace", help="write a text with any pair of models and record every step in a file"
+    )
     _sampling(trace, prompt=None)
-    trace.add_argument("--out", required=True, metavar="FILE", help="the trace, as in fox.specviz")
-    trace.add_argument("--html", metavar="FILE", help="a page of the run as well")
-    trace.add_argument("--target", help="folder or Hub name (default: the bundled target)")
-    trace.add_argument("--draft", help="folder or Hub name (default: the bundled draft)")
+    trace.add_argument(
+        "--out", required=True, metavar="FILE", help="where the trace goes, as in fox.specviz"
+    )
+    trace.add_argument("--html", metavar="FILE", help="also write the run as a web page")
+    trace.add_argument(
+        "--target", help="the large model: a folder or a Hub name (default: the bundled one)"
+    )
+    trace.add_argument(
+        "--draft", help="the small model: a folder or a Hub name (default: the bundled one)"
+    )
     trace.add_argument("--device", default="auto", help="cpu, cuda, … (default: %(default)s)")
     trace.add_argument("--dtype", default="auto", help="float32, … (default: %(default)s)")
-    trace.add_argument("--drafter", help=f"{drafters.KNOWN} (default: draft-model)")
-    trace.add_argument("--verify", help="the rule (default: rejection; greedy at temperature 0)")
-    trace.add_argument("--top-k", type=int, default=0, help="keep the k most likely; 0 keeps all")
-    trace.add_argument("--top-p", type=float, default=1.0, help="keep this much mass; 1 keeps all")
+    trace.add_argument("--drafter", help=f"who proposes: {drafters.KNOWN} (default: draft-model)")
+    trace.add_argument(
+        "--verify", help="the acceptance rule (default: rejection; greedy at temperature 0)"
+    )
+    trace.add_argument(
+        "--top-k", type=int, default=0, help="keep the k most likely tokens; 0 keeps all"
+    )
+    trace.add_argument(
+        "--top-p", type=float, default=1.0,
+        help="keep the most likely tokens that together have this probability; 1 keeps all",
+    )  # fmt: skip
+    trace.add_argument(
+        "--min-p", type=float, default=0.0,
+        help="drop tokens less likely than this share of the most likely one; 0 keeps all",
+    )  # fmt: skip
+    trace.add_argument(
+        "--repetition-penalty", type=float, default=1.0,
+        help="make tokens that occurred before less likely; 1 changes nothing",
+    )  # fmt: skip
 
     show = commands.add_parser("show", help="print a recorded run and check every decision in it")
     show.add_argument("file", help=OPENED)
-    show.add_argument("--all", action="store_true", help="every round of a long run")
-
-    play = commands.add_parser("play", help="open recorded runs as an animated page")
-    play.add_argument("file", nargs="+", help=f"{OPENED}; several of them race")
-    play.add_argument("--out", metavar="FILE", help="the page (default: beside the trace)")
-    play.add_argument(
-        "--views", nargs="+", metavar="VIEW", help="only these: text, phase, bars, draw, caches, …"
+    show.add_argument(
+        "--all", action="store_true", help="print every round, however long the run is"
     )
-    play.add_argument("--height", type=int, help="of the player, in pixels")
-    play.add_argument("--theme", default="auto", help="light, dark, auto (default: %(default)s)")
-    play.add_argument("--guided", action="store_true", help="with a caption for every step")
-    play.add_argument("--no-open", action="store_true", help="only write the page")
 
-    train = commands.add_parser("train", help="train what a target of your own needs")
-    train.add_argument("what", choices=["heads"], help="heads of three kinds, and a draft")
-    train.add_argument("--target", required=True, help="folder or Hub name, Llama-like")
-    train.add_argument("--text", required=True, metavar="FILE", help="UTF-8 text of its kind")
-    train.add_argument("--out", required=True, metavar="DIR", help="gets a folder for each kind")
+    play = commands.add_parser(
+        "play", help="watch a recorded run, or a race of several, in the browser"
+    )
+    play.add_argument("file", nargs="+", help=f"{OPENED}; several of them race")
+    play.add_argument(
+        "--out", metavar="FILE", help="where the page goes (default: beside the trace)"
+    )
+    play.add_argument(
+        "--views",
+        nargs="+",
+        metavar="VIEW",
+        help="show only these: text, phase, bars, draw, caches, lanes, measures, tree",
+    )
+    play.add_argument("--height", type=int, help="height of the player in pixels")
+    play.add_argument("--theme", default="auto", help="light, dark, auto (default: %(default)s)")
+    play.add_argument("--guided", action="store_true", help="explain every step in a sentence")
+    play.add_argument("--no-open", action="store_true", help="write the page, do not open it")
+
+    train = commands.add_parser(
+        "train", help="train draft heads and a small draft model for your own target"
+    )
+    train.add_argument(
+        "what", choices=["heads"], help="Medusa, EAGLE and parallel heads, and a draft model"
+    )
+    train.add_argument(
+        "--target", required=True, help="your target: a folder or a Hub name, Llama-like"
+    )
+    train.add_argument(
+        "--text", required=True, metavar="FILE",
+        help="a UTF-8 text file like the texts you will decode",
+    )  # fmt: skip
+    train.add_argument(
+        "--out", required=True, metavar="DIR", help="a folder; each kind gets its own in it"
+    )
     train.add_argument(
         "--kinds", nargs="+", default=["medusa", "eagle", "parallel", "draft"],
         help="which of medusa, eagle, parallel, draft (default: all)",
     )  # fmt: skip
-    train.add_argument("--steps", type=int, default=600, help="of each (default: %(default)s)")
-    train.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
+    train.add_argument(
+        "--steps", type=int, default=600, help="training steps of each kind (default: %(default)s)"
+    )
+    train.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
 
     audit = commands.add_parser(
         "audit",
-        help="does a sampler emit the target's distribution? recorded texts, or our own loop",
+        help="test whether a sampler emits the target's distribution",
         epilog="Exit codes: 0 no discrepancy found, 1 a discrepancy, 2 it could not be told, or "
         "the input was wrong (then one line 'specviz: error: …' and no report), 130 interrupted.",
     )
@@ -131,7 +179,7 @@ def parser() -> argparse.ArgumentParser:
 
     info = commands.add_parser("info", help="versions, devices and the bundled models")
     for command in (demo, trace, show, play, train, audit, info):
-        command.add_argument("--no-color", action="store_true", help="glyphs only")
+        command.add_argument("--no-color", action="store_true", help="print without colours")
         command.add_argument(
             "--traceback", action="store_true", help="show where in the code an error comes from"
         )
@@ -140,14 +188,19 @@ def parser() -> argparse.ArgumentParser:
 
 def _sampling(command: argparse.ArgumentParser, *, prompt: str | None) -> None:
     said = f" (default: {prompt!r})" if prompt else ""
-    command.add_argument("--prompt", default=prompt, required=prompt is None, help=f"text{said}")
-    command.add_argument("--seed", type=int, default=0, help="key of every draw (default: 0)")
+    command.add_argument(
+        "--prompt", default=prompt, required=prompt is None, help=f"the text to continue{said}"
+    )
+    command.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     command.add_argument("--gamma", type=int, help="tokens drafted per round (default: 4)")
     command.add_argument(
         "--temperature", type=float, default=0.8, help="0 is greedy (default: %(default)s)"
     )
     command.add_argument(
-        "--max-new-tokens", type=int, default=96, help="length (default: %(default)s)"
+        "--max-new-tokens",
+        type=int,
+        default=96,
+        help="how many tokens to write at most (default: %(default)s)",
     )
 
 
@@ -155,52 +208,78 @@ def _audit(command: argparse.ArgumentParser) -> None:
     """Add what can be typed after ``specviz audit``."""
     command.add_argument(
         "--samples", metavar="FILE",
-        help="recorded texts, a JSON object a line (prompt_ids, token_ids, settings, seed); - for "
-        "standard input",
+        help="recorded texts: one JSON object a line with prompt_ids, token_ids, settings, seed; "
+        "- reads standard input",
     )  # fmt: skip
-    command.add_argument("--target", help="folder or Hub name: whose distribution is claimed")
-    command.add_argument("--draft", help="folder or Hub name: adds a test in its direction")
+    command.add_argument("--target", help="the model whose distribution is claimed")
+    command.add_argument(
+        "--draft", help="also test whether the texts lean towards this draft model"
+    )
     command.add_argument(
         "--reference", metavar="FILE",
-        help="instead of --target: texts of the same engine with speculation off",
+        help="instead of --target: recorded texts of the same engine with speculation off",
     )  # fmt: skip
     command.add_argument(
         "--bundled", action="store_true",
-        help="the bundled models; without --samples, our own loop on them is audited",
+        help="use the bundled models; without --samples, audit specviz's own decoding loop",
     )  # fmt: skip
-    command.add_argument("--drafter", help=f"of our loop: {drafters.KNOWN} (default: draft-model)")
+    command.add_argument(
+        "--drafter",
+        help=f"who proposes in specviz's own loop: {drafters.KNOWN} (default: draft-model)",
+    )
     command.add_argument("--gamma", type=int, help="tokens drafted per round (default: 4)")
-    command.add_argument("--verify", help="the rule (default: rejection; greedy at temperature 0)")
-    command.add_argument("--fault", metavar="NAME", help="break our loop on purpose")
+    command.add_argument(
+        "--verify", help="the acceptance rule (default: rejection; greedy at temperature 0)"
+    )
+    command.add_argument("--fault", metavar="NAME", help="break specviz's own loop on purpose")
     command.add_argument(
         "--engine",
         choices=("auto", "loop"),
-        help="what draws our loop's texts: the fastest that gives the same, or the loop itself",
+        help="auto: the fastest way to the same texts; loop: the shipped loop itself",
     )
-    command.add_argument("--prompt", help="text to continue, for our loop")
-    command.add_argument("--save", metavar="FILE", help="keep the texts here, and go on from there")
+    command.add_argument("--prompt", help="the text that specviz's own loop continues")
+    command.add_argument(
+        "--save", metavar="FILE", help="save drawn texts here, and resume from here"
+    )
     command.add_argument(
         "--end-ids",
         metavar="IDS",
-        help="tokens that end a text, as in 2,7 (default: the target's; '' for none)",
-    )
-    command.add_argument("-n", type=int, help="texts per prompt (default: what --effect needs)")
-    command.add_argument("--effect", type=float, help="total variation that must be visible")
-    command.add_argument("--length", type=int, help="tokens per text that are tested")
-    command.add_argument("--method", default="auto", help="auto, battery or scores")
-    command.add_argument(
-        "--margin", type=float, default=0.0, help="tolerated total variation per token (default: 0)"
+        help="ids of tokens that end a text, as in 2,7 (default: the target's; '' for none)",
     )
     command.add_argument(
-        "--alpha", type=float, default=0.01, help="rate of false alarms (default: %(default)s)"
+        "-n", type=int, help="how many texts per prompt (default: as many as --effect needs)"
     )
-    command.add_argument("--seed", type=int, default=0, help="of the audit (default: 0)")
+    command.add_argument(
+        "--effect", type=float, help="the total variation that the audit must be able to see"
+    )
+    command.add_argument("--length", type=int, help="how many tokens of each text are tested")
+    command.add_argument(
+        "--method",
+        default="auto",
+        help="battery: every test, many short texts; scores: each token of long texts; "
+        "auto chooses (default)",
+    )
+    command.add_argument(
+        "--margin",
+        type=float,
+        default=0.0,
+        help="total variation per token that is tolerated (default: 0)",
+    )
+    command.add_argument(
+        "--alpha",
+        type=float,
+        default=0.01,
+        help="how often a right sampler may be called wrong (default: %(default)s)",
+    )
+    command.add_argument(
+        "--seed", type=int, default=0, help="random seed of the audit (default: 0)"
+    )
     for name in SAMPLING:
         command.add_argument(
             f"--{name.replace('_', '-')}", type=int if name == "top_k" else float,
-            help="as the texts were drawn (default: as recorded)",
+            help="the value used when the texts were drawn (default: as recorded)",
         )  # fmt: skip
     command.add_argument("--device", default="auto", help="cpu, cuda, … (default: %(default)s)")
     command.add_argument("--dtype", default="auto", help="float32, … (default: %(default)s)")
-    command.add_argument("--json", metavar="FILE", help="the report as JSON")
-    command.add_argument("--html", metavar="FILE", help="the report as a page")
+    command.add_argument("--json", metavar="FILE", help="also write the report as JSON")
+    command.add_argument("--html", metavar="FILE", help="also write the report as a web page")

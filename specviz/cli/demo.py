@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     output.heading("Written")
     output.say(f"{folder / 'demo.specviz'}  the run: specviz show {folder / 'demo.specviz'}")
     output.say(f"{folder / 'demo.html'}  the same as a page: open it in a browser")
-    output.say(f"inside another page: specviz play {folder / 'demo.specviz'} --height 600")
+    output.say(f"to embed it in another page: specviz play {folder / 'demo.specviz'} --height 600")
     return code
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 from specviz.core.names import DRAFTERS, typed
@@ -45,7 +46,15 @@ def parsed(text: str, gamma: int | None) -> tuple[str, Any]:
     widths = setting.split(",")
     if name == "tree" and all(width.isdecimal() and int(width) >= 1 for width in widths):
         return name, tuple(map(int, widths))
-    raise ValueError(f"--drafter must be one of {KNOWN}; got {text!r}")
+    if name == "early-exit":
+        raise ValueError(f"--drafter {text}: early-exit needs a layer, as in early-exit:4")
+    if name == "tree":
+        raise ValueError(f"--drafter {text}: tree takes its widths, as in tree:3,2,1")
+    if name == "quantized":
+        raise ValueError(f"--drafter {text}: say which model, quantized:target or quantized:draft")
+    guess = get_close_matches(name, NAMES, n=1)
+    meant = f": did you mean {guess[0]}?" if guess else ""
+    raise ValueError(f"--drafter must be one of {KNOWN}, got {text!r}{meant}")
 
 
 def made(name: str, setting: Any, gamma: int | None) -> Any:

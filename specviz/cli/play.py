@@ -26,9 +26,9 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     output.say(f"{'replaced' if known else 'written'}: {page}")
     if arguments.views or arguments.height:
         height = embedded_height(arguments.views, arguments.height)
-        output.say(f"inside another page: {iframe(page, height=height)}")
+        output.say(f"to embed it in another page: {iframe(page, height=height)}")
     else:
-        output.say("inside another page: --height 600 makes one that fits, and says how")
+        output.say("to embed it in another page, add --height 600")
     if not arguments.no_open and not webbrowser.open(page.resolve().as_uri()):
         output.say("no browser could be started: open that file in one")
     return 0

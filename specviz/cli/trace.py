@@ -36,6 +36,8 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
         temperature=arguments.temperature,
         top_k=arguments.top_k,
         top_p=arguments.top_p,
+        min_p=arguments.min_p,
+        repetition_penalty=arguments.repetition_penalty,
         max_new_tokens=arguments.max_new_tokens,
         seed=arguments.seed,
     )

@@ -244,6 +244,11 @@ def _as_ids(name: str, ids: Any) -> IntArray:
             ids = np.asarray(list(ids))
         except (TypeError, ValueError):
             raise TypeError(f"{wanted}, got {_short(ids)}") from None
+    if ids.dtype.kind in "UO" and len(ids) and not isinstance(ids[0], (int, np.integer)):
+        chat = isinstance(ids[0], Mapping)
+        hint = "a chat is given as messages=" if chat else "decode one text at a time"
+        what = "messages of a chat" if chat else "several texts"
+        raise TypeError(f"{wanted}, got a list of {what}: {hint}")
     if ids.ndim == 2 and len(ids) == 1:
         ids = ids[0]
     if ids.ndim != 1 or (len(ids) and ids.dtype.kind not in "iu"):

@@ -207,7 +207,7 @@ WRONG = [
     (["--samples", "bad.jsonl", "--target", "x"], "line 1: not JSON"),
     (["--bundled", "--fault", "none"], "fault must be one of"),
     (["--bundled", "--drafter", "nobody"], "--drafter must be one of"),
-    (["--bundled", "--drafter", "early-exit"], "--drafter must be one of"),
+    (["--bundled", "--drafter", "early-exit"], "early-exit needs a layer"),
     (["--bundled", "--target", "x"], "name two targets"),
     (["--bundled", "--verify", "hope"], "verify must be one of"),
     (["--bundled", "--reference", "right.jsonl"], "--reference goes with --samples"),

@@ -96,9 +96,10 @@ def test_trace_takes_a_drafter(
     ("asked", "said"),
     [
         (["--drafter", "fox"], "--drafter must be one of draft-model"),
-        (["--drafter", "early-exit"], "--drafter must be one of"),
-        (["--drafter", "early-exit:0"], "--drafter must be one of"),
-        (["--drafter", "tree:2,x"], "--drafter must be one of"),
+        (["--drafter", "medsua"], "did you mean medusa?"),
+        (["--drafter", "early-exit"], "early-exit needs a layer, as in early-exit:4"),
+        (["--drafter", "early-exit:0"], "early-exit needs a layer"),
+        (["--drafter", "tree:2,x"], "tree takes its widths"),
         (["--drafter", "medusa", "--gamma", "3"], "--gamma 3 has no meaning"),
     ],
 )

@@ -45,6 +45,15 @@ def test_the_seed_decides_the_closing_token(kind: str) -> None:
     assert tried > 2
 
 
+@pytest.mark.parametrize("kind", ["chain", "tree", "block"])
+def test_no_more_is_drafted_than_gamma(kind: str) -> None:
+    trace = run(kind)
+    twin = copied(trace)
+    twin.meta["drafter"] = {**trace.meta["drafter"], "gamma": 1}
+    assert wrong(trace) == set()
+    assert "gamma" in wrong(twin)
+
+
 def test_nothing_goes_on_after_an_end_token_that_closes_a_round() -> None:
     trace = run("chain")
     last = int(trace.round_tokens(0)[-1])

@@ -34,11 +34,11 @@ def test_where_no_trace_is(tmp_path: Path) -> None:
 NO_TRACE: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "is empty"),
     "short": (b"PK\x03\x04", "is truncated or no trace file"),
-    "text": (b"hello world, this is no trace\n" * 10, "is not a trace file: it is no zip file"),
-    "noise": (np.random.default_rng(0).bytes(5000), "is not a trace file: it is no zip file"),
+    "text": (b"hello world, this is no trace\n" * 10, "is not a trace file: it is not a zip file"),
+    "noise": (np.random.default_rng(0).bytes(5000), "is not a trace file: it is not a zip file"),
     "noise like a zip": (b"PK\x03\x04" + np.random.default_rng(1).bytes(5000), "is truncated or"),
     "pickle": (pickle.dumps(Harmful(), 4), "is a pickle, which can run code"),
-    "old pickle": (pickle.dumps(Harmful(), 0), "it is no zip file"),
+    "old pickle": (pickle.dumps(Harmful(), 0), "it is not a zip file"),
 }
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +101,18 @@ def test_no_text_depends_on_how_it_was_cut_into_passes(rope: str) -> None:
     if context < 128:
         with pytest.raises(ValueError, match="rotary positions change beyond 32 tokens"):
             sv.generate(pair, list(range(20)) * 2, max_new_tokens=2)
+
+
+def test_a_text_that_must_end_early_says_so_once() -> None:
+    model = tiny(rope_parameters={"rope_theta": 1e4, **ROPES["longrope"][0]})
+    pair = sv.Pair(model, model)
+    pair.target.name = "a model of this test"
+    with pytest.warns(UserWarning, match="will end at 32 tokens.*rotary positions change"):
+        trace = sv.generate(pair, PROMPT, max_new_tokens=60)
+    assert len(PROMPT) + len(trace.tokens) == 32
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sv.generate(pair, PROMPT, max_new_tokens=60)  # once for each model
 
 
 def test_twin_past_the_switch_the_passes_matter() -> None:
@@ -273,6 +287,17 @@ def test_a_decoder_without_an_encoder_is_a_target(tmp_path: Path) -> None:
     )  # fmt: skip
     decoder.save_pretrained(tmp_path)
     assert sv.load(tmp_path).target.kind == "bart"
+
+
+def test_a_replaced_forward_is_named_and_the_model_type_not_blamed() -> None:
+    model = tiny()
+    own = model.forward
+    model.forward = lambda *args, **kwargs: own(*args, **kwargs)
+    with pytest.raises(ValueError, match=r"forward was replaced .* functools\.wraps") as refused:
+        sv.generate(sv.Pair(model, tiny()), PROMPT, max_new_tokens=2)
+    assert "Llama, Qwen" not in str(refused.value)
+    model.forward = functools.wraps(own)(model.forward)  # what the sentence says works
+    assert len(sv.generate(sv.Pair(model, tiny()), PROMPT, max_new_tokens=2).tokens) == 2
 
 
 def test_a_compiled_model_is_the_model_inside() -> None:

@@ -239,3 +239,15 @@ def test_decoding_keeps_spaces_and_leaves_special_tokens_out(pair: Pair) -> None
     assert pair.decode(ids) == text
     assert "".join(pair.pieces(ids)) == text
     assert pair.token_strings(ids)[0] == "<s>"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [
+        (["a", "b"], "several texts: decode one text at a time"),
+        ([{"role": "user", "content": "a"}], "a chat is given as messages="),
+    ],
+)
+def test_several_prompts_and_chats_are_named(pair: Pair, prompt: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        pair.encode(prompt)

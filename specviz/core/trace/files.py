@@ -197,7 +197,7 @@ def _check_directory(file: IO[bytes], size: int) -> None:
     if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
         raise Refused("is a pickle, which can run code, so it is not read; a trace is a zip file")
     if start != b"PK\x03\x04":
-        raise Refused("is not a trace file: it is no zip file")
+        raise Refused("is not a trace file: it is not a zip file")
     file.seek(max(0, size - 42))
     tail = file.read()
     if len(tail) < 42 or tail[20:24] != b"PK\x05\x06" or tail[40:] != b"\0\0":

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from specviz.core.contract import FloatArray, IntArray, Sampling
 from specviz.core.rules import RULES, Rule
 from specviz.core.trace.consistency import EXACT, Answer, vocab_size_of
+from specviz.core.trace.measures import depths
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
@@ -91,6 +92,11 @@ def _about_drafter(trace: Trace, drafter: Mapping[str, Any] | None, rule: Rule) 
     yield "drafter", noisy == rule.shares_noise, f"{drafter['name']} beside {rule.name!r}"
     if drafter["name"] == "prompt_lookup":
         yield "drafter", not how.any(), "prompt_lookup draws nothing"
+    gamma = drafter.get("gamma")
+    if isinstance(gamma, int) and not isinstance(gamma, bool) and drafter.get("tree") is None:
+        depth, _ = depths(trace.node_table["parent"], trace.round_table["nodes"])  # (nodes,)
+        longest = int(depth.max(initial=-1)) + 1
+        yield "gamma", longest <= gamma, f"{longest} tokens were drafted in a row, not {gamma}"
 
 
 def _about_models(trace: Trace) -> Iterator[Result]:

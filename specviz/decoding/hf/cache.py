@@ -172,7 +172,10 @@ def capabilities(model: PreTrainedModel) -> CacheKind:
     if getattr(model, "_is_stateful", False):
         return unusable("recurrent", "it keeps a recurrent state, which cannot be rolled back")
     if cache_argument(model) is None:
-        return unusable("unknown", "its forward takes no key/value cache")
+        why = "its forward takes no key/value cache"
+        if cache_argument(type(model)) is not None:  # the class's forward takes one
+            why = "its forward was replaced by one that names no past_key_values"
+        return unusable("unknown", why)
     try:
         layers = DynamicCache(config=config).layers
     except (KeyError, TypeError, AttributeError) as error:
@@ -212,13 +215,13 @@ def refuse(kind: CacheKind, *, trees: bool = False) -> None:
 
 def refusal(kind: CacheKind) -> str:
     """Return the sentence that refuses a model that cannot be rolled back."""
-    return (
-        f"model type {kind.model_type!r} cannot be used for speculative decoding: {kind.why}; "
-        f"use a causal model with an ordinary key/value cache (Llama, Qwen, GPT-2, Gemma, …)"
-    )
+    hint = "use a causal model with an ordinary key/value cache (Llama, Qwen, GPT-2, Gemma, …)"
+    if "was replaced" in kind.why:
+        hint = "wrap it with functools.wraps(model.forward), so that its arguments can be read"
+    return f"model type {kind.model_type!r} cannot be used for speculative decoding: {kind.why}; {hint}"
 
 
-def cache_argument(model: PreTrainedModel) -> str | None:
+def cache_argument(model: PreTrainedModel | type[PreTrainedModel]) -> str | None:
     """Return the name under which the model's forward takes its cache, or None."""
     parameters = inspect.signature(model.forward).parameters
     return next((name for name in ("cache", "past_key_values") if name in parameters), None)

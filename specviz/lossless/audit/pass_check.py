@@ -70,9 +70,9 @@ class PassCheck:
         shape = "trees" if self.trees else "chains"
         ran = (
             f"The shipped verification pass was run {self.passes} times on {shape} "
-            f"({self.after_full} after full acceptance, {self.after_partial} after part, "
-            f"{self.after_none} after none was kept) and compared with fresh passes without a "
-            f"cache, row by row ({self.rows} rows)"
+            f"(once at the start, {self.after_full} times after full acceptance, "
+            f"{self.after_partial} after part, {self.after_none} after none was kept) and compared "
+            f"with fresh passes without a cache, row by row ({self.rows} rows)"
         )
         if self.ok:
             return f"{ran}: they differ by rounding (largest TV {self.tv:.1g})."

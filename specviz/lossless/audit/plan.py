@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from specviz.core import checks
@@ -133,6 +134,12 @@ def make_plan(
     )  # fmt: skip
     _check_combination(subject, reference, plan)
     own = is_pair(subject)
+    texts = isinstance(subject, Path) or any(hasattr(subject, n) for n in ("__iter__", "rounds"))
+    if not (own or callable(subject) or texts):
+        raise TypeError(
+            f"subject must be a Pair, a function, traces, a file or token sequences, "
+            f"got {type(subject).__name__}"
+        )
     if target is None and not own:
         if reference is None:
             raise ValueError(

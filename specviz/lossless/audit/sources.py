@@ -329,11 +329,6 @@ def _records_of(subject: Any, plan: Plan) -> tuple[list[Recorded], str]:
         return read_jsonl(subject), name
     if hasattr(subject, "rounds") and hasattr(subject, "meta"):
         raise TypeError("subject is one trace: give a list of them, from runs with other seeds")
-    if not hasattr(subject, "__iter__"):
-        raise TypeError(
-            f"subject must be a Pair, a function, traces, a file or token sequences, "
-            f"got {type(subject).__name__}"
-        )
     rows = subject if isinstance(subject, np.ndarray) else list(subject)
     if len(rows) and all(isinstance(row, Recorded) for row in rows):
         return list(rows), "recorded texts"
