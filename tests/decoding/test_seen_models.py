@@ -76,6 +76,7 @@ ROPES: dict[str, tuple[dict[str, Any], int]] = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:the text will end at 32 tokens")
 @pytest.mark.parametrize("rope", ROPES)
 def test_no_text_depends_on_how_it_was_cut_into_passes(rope: str) -> None:
     parameters, context = ROPES[rope]
