@@ -218,7 +218,8 @@ def refusal(kind: CacheKind) -> str:
     hint = "use a causal model with an ordinary key/value cache (Llama, Qwen, GPT-2, Gemma, …)"
     if "was replaced" in kind.why:
         hint = "wrap it with functools.wraps(model.forward), so that its arguments can be read"
-    return f"model type {kind.model_type!r} cannot be used for speculative decoding: {kind.why}; {hint}"
+    refused = f"model type {kind.model_type!r} cannot be used for speculative decoding"
+    return f"{refused}: {kind.why}; {hint}"
 
 
 def cache_argument(model: PreTrainedModel | type[PreTrainedModel]) -> str | None:
