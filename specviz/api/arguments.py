@@ -69,8 +69,8 @@ def special_stops(pair: Any, strings: tuple[str, ...]) -> tuple[frozenset[int], 
         inside = next((name for name in names if name and name in string), None)
         if inside is not None:
             raise ValueError(
-                f"stop has {string!r}, and {inside!r} in it is a special token, which is never "
-                f"part of the text: give it alone, stop={inside!r}, to end at that token"
+                f"stop={string!r} contains the special token {inside!r}, which decoded text never "
+                f"shows: give stop={inside!r} alone to end at that token"
             )
         left.append(string)
     return frozenset(ids), tuple(left)
@@ -130,7 +130,9 @@ def choose_rule(verify: Any, sampling: Sampling, *, plain: bool) -> Rule:
     if verify is None:
         verify = "greedy" if sampling.greedy else "match" if plain else "rejection"
     if not isinstance(verify, (str, Rule)):
-        raise TypeError(f"verify must be the name of a rule, or a rule, got {verify!r}")
+        raise TypeError(
+            f"verify must be the name of a rule such as 'rejection', or a Rule, got {verify!r}"
+        )
     rule = get_rule(verify)
     if not rule.lossless:
         _warn_once(rule.name, f"verify={rule.name!r} is lossy")

@@ -62,7 +62,8 @@ class TabularModel:
             self.table: FloatArray = np.array(table, dtype=np.float64)
         except (TypeError, ValueError):
             raise TypeError(
-                f"table must hold probabilities, those after each context, got {shown(table)}"
+                f"table must hold the next-token probabilities after each context, got "
+                f"{shown(table)}"
             ) from None
         shape = self.table.shape
         if self.table.ndim == 0 or len(set(shape)) != 1 or shape[0] < 2:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import trange
 
+from specviz.core import checks
 from specviz.core.contract import Draft, Sampling, Target
 from specviz.core.draws import Sampler
 from specviz.decoding.hf.target import open_session
@@ -83,8 +84,7 @@ def beside(
     >>> [row.alpha for row in beside(pair, {"draft": pair.draft}, [0], length=8)]
     [0.75]
     """
-    if length < 8:
-        raise ValueError(f"length must be at least 8 for a median, got {length}")
+    checks.whole("length", length, 8, hint="fewer passes have no steady median")
     sampling = sampling or Sampling()
     names = ["", *models]  # the target has no name
     sessions = [open_session(m, pair.vocab_size) for m in (pair.target, *models.values())]

@@ -71,7 +71,9 @@ class DynamicTree:
         if max(self.nodes, self.depth * self.width * self.branch) > MOST_NODES:
             raise ValueError(f"a dynamic tree may grow to at most {MOST_NODES:,} nodes: {self}")
         if self.nodes < self.depth:
-            raise ValueError(f"nodes={self.nodes} cannot reach depth={self.depth}")
+            raise ValueError(
+                f"nodes must be at least depth, got nodes={self.nodes} and depth={self.depth}"
+            )
 
     def __len__(self) -> int:
         return self.nodes

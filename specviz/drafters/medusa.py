@@ -223,5 +223,7 @@ def capture_from(target: Any, layers: tuple[int, ...]) -> None:
     """
     capture = getattr(target, "capture", None)
     if capture is None:
-        raise HeadsError("heads read a Hugging Face model's hidden states; this target has none")
+        raise HeadsError(
+            "heads need a Hugging Face model's hidden states, and this target has none"
+        )
     capture(layers)

@@ -6,11 +6,12 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
+from specviz.core import checks
 from specviz.core.contract import DrafterTraits, IntArray, ModelPair, Target
 from specviz.decoding.hf.target import is_fast, open_session
 from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, DraftModelSession
 from specviz.models.model import Model
-from specviz.models.quantize import checked_bits, quantize
+from specviz.models.quantize import BITS, quantize
 
 KINDS = ("draft", "target")
 
@@ -60,9 +61,8 @@ class Quantized:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gamma", self._as_draft_model(None).gamma)
-        if self.of not in KINDS:
-            raise ValueError(f"of must be 'draft' or 'target', got {self.of!r}")
-        object.__setattr__(self, "bits", checked_bits(self.bits))
+        checks.one_of("of", self.of, KINDS)
+        checks.one_of("bits", self.bits, BITS)
 
     def _as_draft_model(self, model: Any) -> DraftModel:
         """Return the recipe that drafts with the copy."""

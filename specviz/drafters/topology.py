@@ -99,14 +99,14 @@ def checked_topology(tree: Any, name: str = "tree") -> Topology:
         raise TypeError(f"{wanted}, got {tree!r}")
     paths = {tuple(entry) for entry in entries}
     if not all(_is_whole(rank) and rank >= 0 for path in paths for rank in path):
-        raise ValueError(f"{name}: a rank is a whole number from 0 on, got {tree!r}")
+        raise ValueError(f"{name}: ranks must be whole numbers >= 0, got {tree!r}")
     for path in sorted(paths):
         *above, rank = path
         if above and tuple(above) not in paths:
             raise ValueError(f"{name} has the node {path}, but not its parent {tuple(above)}")
         if rank and (*above, rank - 1) not in paths:
-            elder = (*above, rank - 1)
-            raise ValueError(f"{name} has the node {path}, but not its elder sibling {elder}")
+            before = (*above, rank - 1)
+            raise ValueError(f"{name} has the node {path}, but not the sibling before it, {before}")
     _check_size(len(paths), name)
     return Topology(tuple(sorted(paths, key=lambda path: (len(path), path))))
 

@@ -83,15 +83,15 @@ class CacheProjection:
             If it is another kind of file, or damaged.
         """
         if not Path(path).is_file():
-            raise FileNotFoundError(f"path {os.fspath(path)!r} is no file")
+            raise FileNotFoundError(f"path {os.fspath(path)!r} is not a file")
         try:
             with safe_open(path, framework="pt") as file:
                 meta = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except SafetensorError as error:
-            raise ValueError(f"{os.fspath(path)!r} is no safetensors file: {error}") from None
+            raise ValueError(f"{os.fspath(path)!r} is not a safetensors file: {error}") from None
         if meta.get("format") != FORMAT:
-            raise ValueError(f"{os.fspath(path)!r} holds no KV projection of this version")
+            raise ValueError(f"{os.fspath(path)!r} does not hold a KV projection of this version")
         try:
             draft, target = (_shape(meta[f"{role}_shape"]) for role in ("draft", "target"))
             whole = cls(tensors["weight"], tensors["bias"], draft, target, float(meta["explained"]))

@@ -204,7 +204,8 @@ def load_model(source: Source, **options: Any) -> Any:
     if missing:
         raise ValueError(
             f"{source.label} lacks {len(missing)} of its weights (the first is {missing[0]}), "
-            f"which would be random numbers: the checkpoint does not belong to its config.json"
+            f"so they would be random numbers: its weights and its config.json do not belong "
+            f"together"
         )
     return model
 

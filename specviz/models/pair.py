@@ -174,8 +174,8 @@ class Pair:
             prompt.encode()
         except UnicodeEncodeError as error:
             raise ValueError(
-                f"prompt has half of a surrogate pair at position {error.start}, "
-                f"which is no character: decode the text properly first"
+                f"prompt is not valid Unicode: it has half of a surrogate pair at position "
+                f"{error.start}; decode the text with its own encoding first"
             ) from None
         plain = self.tokenizer(prompt, add_special_tokens=False, verbose=False)["input_ids"]
         full = self.tokenizer(prompt, verbose=False)["input_ids"]

@@ -17,9 +17,10 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
+from specviz.core import checks
 from specviz.models.model import Model
 
-BITS = (2, 4, 8)
+BITS = (8, 4, 2)
 KERNELS = ("auto", "integer", "float")
 
 LARGE = 2**18
@@ -112,7 +113,7 @@ def quantize(
         small = quantize(pair.draft)
         trace = sv.generate(pair, "Once", drafter=sv.DraftModel(gamma=4, model=small))
     """
-    checked_bits(bits)
+    checks.one_of("bits", bits, BITS)
     if not isinstance(model, Model):
         kind = getattr(model, "kind", type(model).__name__)
         raise TypeError(f"model must be a Hugging Face model to be quantized, got kind {kind!r}")
@@ -150,19 +151,6 @@ def quantize(
         other.eval(), f"{model.name} int{bits}", model.vocab_size, model.context_length,
         model.eos_ids,
     )  # fmt: skip
-
-
-def checked_bits(bits: Any) -> int:
-    """Return bits, or say what they may be.
-
-    Raises
-    ------
-    ValueError
-        If they are not 8, 4 or 2.
-    """
-    if isinstance(bits, bool) or bits not in BITS:
-        raise ValueError(f"bits must be 8, 4 or 2, got {bits!r}")
-    return int(bits)
 
 
 def rounded(weight: Tensor, bits: int) -> tuple[Tensor, Tensor]:

@@ -101,7 +101,7 @@ def test_the_name_of_a_special_token_ends_the_text_at_that_token() -> None:
     assert 2 in trace.meta["stop_ids"] and trace.check().ok
     free = sv.generate(pair, "fox", max_new_tokens=9, temperature=0, progress=False)
     assert len(free.tokens) == 9, "the twin: without it the text goes on"
-    with pytest.raises(ValueError, match=r"give it alone, stop='<\|im_end\|>'"):
+    with pytest.raises(ValueError, match=r"give stop='<\|im_end\|>' alone"):
         sv.generate(pair, "fox", stop="\n<|im_end|>")
 
 

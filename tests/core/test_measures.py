@@ -254,7 +254,7 @@ def test_repr_is_an_aligned_table() -> None:
     lines = repr(found).splitlines()
     starts = [line for line in lines if not line.startswith(" ")]
     assert [line.split()[0] for line in starts] == list(found)
-    column = starts[0].index("mean sum min(p, q)")
+    column = starts[0].index("mean of sum min(p, q)")
     assert all(line[column - 2 : column] == "  " and line[column] != " " for line in lines)
     assert all(len(line) <= 110 for line in lines)
     assert "nan" not in repr(found)

@@ -248,7 +248,7 @@ def test_two_members_of_one_name_are_refused(path: Path) -> None:
 
 def test_other_packings_are_refused(path: Path) -> None:
     tampered(path, {}, compression=zipfile.ZIP_LZMA)
-    assert "is packed in an unknown way" in refusal(path)
+    assert "uses an unknown compression" in refusal(path)
 
 
 def test_encrypted_members_are_refused(path: Path) -> None:

@@ -223,7 +223,7 @@ class Windowed(tf.LlamaForCausalLM):  # type: ignore[misc]
         return narrowed
 
 
-@pytest.mark.parametrize(("stated", "why"), [(None, "look back 9 tokens"), (9, "in a trial")])
+@pytest.mark.parametrize(("stated", "why"), [(None, "look back 9 tokens"), (9, "in the self-test")])
 def test_a_window_that_only_the_layers_know_is_found(stated: int | None, why: str) -> None:
     models = [tiny(seed, Windowed) for seed in (0, 1)]
     for model in models:

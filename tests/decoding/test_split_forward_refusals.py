@@ -117,11 +117,13 @@ def test_twin_found_in_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "Halves", LayerLeftOut)
     model, _ = FAMILIES["llama"]()
     target = HFTarget(model, fast=False)
-    with pytest.raises(UnsupportedModelError, match="early exit: in a trial, logits of two halves"):
+    with pytest.raises(
+        UnsupportedModelError, match="early exit: in the self-test, logits of two halves"
+    ):
         target.open_exit(1)
     assert target.length == 0
     monkeypatch.undo()
-    with pytest.raises(UnsupportedModelError, match="trial"):  # remembered
+    with pytest.raises(UnsupportedModelError, match="self-test"):  # remembered
         HFTarget(model, fast=False).open_exit(1)
     proof._exits.pop(model.model)
     HFTarget(model).open_exit(1)

@@ -75,13 +75,13 @@ def test_the_context_is_never_overrun(model: Model) -> None:
 
 
 def test_proposals_are_settled_before_the_next_pass(target: HFTarget) -> None:
-    with pytest.raises(RuntimeError, match=r"keep\(\) settles a verify\(\)"):
+    with pytest.raises(RuntimeError, match=r"keep\(\) needs a verify\(\) before it"):
         target.keep([])
     target.verify(PROMPT, CHAIN)
     with pytest.raises(RuntimeError, match=r"settle the proposals of the last verify\(\)"):
         target.verify(PROMPT, CHAIN)
     target.keep([])
-    with pytest.raises(RuntimeError, match=r"keep\(\) settles a verify\(\)"):
+    with pytest.raises(RuntimeError, match=r"keep\(\) needs a verify\(\) before it"):
         target.keep([])
     target.verify(np.array([3]), NONE)
     target.verify(np.array([4]), NONE)  # nothing was proposed, nothing is to be settled
@@ -113,7 +113,8 @@ def test_mamba_is_refused_by_name_before_it_runs(monkeypatch: pytest.MonkeyPatch
 def test_attention_that_looks_ahead_is_found_in_a_trial() -> None:
     model, _ = f.make(lambda: f.llama(is_causal=False))
     with pytest.raises(
-        UnsupportedModelError, match="'llama' cannot be used for speculative decoding: in a trial"
+        UnsupportedModelError,
+        match="'llama' cannot be used for speculative decoding: in the self-test",
     ):
         HFTarget(model)
 
@@ -138,7 +139,7 @@ def test_a_mask_that_is_passed_over_is_found_in_a_trial(monkeypatch: pytest.Monk
     target.verify(PROMPT, CHAIN)
     target.keep([])
     with pytest.raises(
-        UnsupportedModelError, match="'gpt2' cannot verify a token tree: in a trial"
+        UnsupportedModelError, match="'gpt2' cannot verify a token tree: in the self-test"
     ):
         target.verify(np.array([2]), TREE)
     assert target.length == held(target.cache) == len(PROMPT)

@@ -90,13 +90,13 @@ def test_saving_and_loading(tmp_path: Path) -> None:
 
 def test_files_that_are_something_else(tmp_path: Path) -> None:
     path = tmp_path / "kv.safetensors"
-    with pytest.raises(FileNotFoundError, match="is no file"):
+    with pytest.raises(FileNotFoundError, match="is not a file"):
         CacheProjection.load(path)
     path.write_bytes(b"\x80\x04K\x01.")
-    with pytest.raises(ValueError, match="is no safetensors file"):
+    with pytest.raises(ValueError, match="is not a safetensors file"):
         CacheProjection.load(path)
     save_file({"weight": torch.zeros(2, 2)}, path)
-    with pytest.raises(ValueError, match="holds no KV projection of this version"):
+    with pytest.raises(ValueError, match="does not hold a KV projection of this version"):
         CacheProjection.load(path)
 
 

@@ -212,7 +212,7 @@ def _check_sizes(members: Mapping[str, zipfile.ZipInfo]) -> None:
     """Refuse members that would unpack to too much, before one of them is read."""
     for info in members.values():
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise Refused(f"is no trace file: {info.filename!r} is packed in an unknown way")
+            raise Refused(f"is no trace file: {info.filename!r} uses an unknown compression")
         if info.flag_bits & 1:
             raise Refused(f"is no trace file: {info.filename!r} is encrypted")
     unpacked = sum(info.file_size for info in members.values())

@@ -30,28 +30,29 @@ WIDTH = 110  # of a printed line
 SHOWN = 8  # positions
 
 CONVENTIONS = {
-    "alpha": "mean sum min(p, q) of examined proposals: past a rejection the text is another one; "
-    "in a tree of first candidates only, since later ones face a residual",
+    "alpha": "mean of sum min(p, q) over examined proposals (after a rejection the text differs); "
+    "in a tree over first candidates only (later ones are judged by a residual)",
     "accepted_per_proposed": "accepted / proposed, discarded proposals included",
-    "accepted_per_examined": "accepted / examined, what follows a rejection left out",
+    "accepted_per_examined": "accepted / examined; proposals after a rejection do not count",
     "mean_accepted": "accepted proposals per round, without the closing token",
-    "tokens_per_pass": "emitted tokens per target pass, with the closing token, without what the "
-    "end of the text cut off",
-    "block_efficiency": "1 + mean_accepted, as papers count it: the end of the text cuts nothing",
+    "tokens_per_pass": "emitted tokens per target pass, closing tokens included; tokens that the "
+    "end of the text cut off do not count",
+    "block_efficiency": "1 + mean_accepted, as papers count it; tokens that the end of the text "
+    "cut off do count",
     "acceptance_by_position": "accepted at depth i / rounds that proposed at depth i, from 0 on",
     "acceptance_by_position_given_examined": "accepted at depth i / rounds examined at depth i",
     "accepted_lengths": "rounds that accepted 0, 1, 2 and more proposals; they sum to passes",
     "proposed": "proposals (in a tree: nodes)",
-    "examined": "proposals that the verdict got to, siblings included",
+    "examined": "proposals that the rule examined, siblings included",
     "accepted": "proposals on the accepted paths, emitted or not",
     "passes": "target passes, one a round; the first one also reads the prompt",
     "tokens": "tokens that became text",
-    "draft_seconds": "time to propose, in all",
-    "verify_seconds": "time of the target's passes, in all",
-    "other_seconds": "time to decide, roll back and record, in all",
-    "draft_cost": "c = time per proposal / time per target pass, without the first round (it "
-    "reads the prompt) and rounds without proposals; too high for early exit, whose passes add "
-    "only the layers that drafting left out",
+    "draft_seconds": "total time to propose",
+    "verify_seconds": "total time of the target's passes",
+    "other_seconds": "total time to decide, roll back and record",
+    "draft_cost": "c = time per proposal / time per target pass; the first round (it reads the "
+    "prompt) and rounds without proposals are left out. Too high for early exit, where a target "
+    "pass runs only the layers that drafting did not",
 }
 """What each measure counts, in one sentence."""
 

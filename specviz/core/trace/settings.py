@@ -175,11 +175,15 @@ def _about_length(trace: Trace) -> Iterator[Result]:
     n, meta = len(trace.tokens), trace.meta
     if "max_new_tokens" in meta:
         most = meta["max_new_tokens"]
-        yield "max_new_tokens", n <= most, f"{n} tokens were emitted, at most {most} were wanted"
+        yield "max_new_tokens", n <= most, f"{n} tokens were emitted, at most {most} were asked for"
     context = meta.get("target", {}).get("context_length")
     if context is not None:
         whole = len(trace.prompt) + n
-        yield "context_length", whole <= context, f"the text has {whole} tokens, at most {context}"
+        yield (
+            "context_length",
+            whole <= context,
+            f"the text has {whole} tokens, the context holds {context}",
+        )
 
 
 def _about_the_end(trace: Trace) -> Iterator[Result]:
@@ -196,7 +200,11 @@ def _about_the_end(trace: Trace) -> Iterator[Result]:
     cut = bool(len(trace)) and int(trace.round_table["closing_emitted"][-1]) == 0
     by_token, by_string = bool(ends[-1:].any()), stopped is not None
     if cut and "stop_ids" in meta and (pieces or not meta.get("stop")):
-        yield "last round", by_token or by_string, "it is cut, and nothing ends the text there"
+        yield (
+            "last round",
+            by_token or by_string,
+            "its tokens were cut short, but nothing ends the text there",
+        )
     if "interrupted" in meta and reason is not None:
         good = trace.interrupted == (reason == "interrupted")
         yield "interrupted", good, f"{trace.interrupted}, but the text ended by {reason!r}"

@@ -231,12 +231,12 @@ def _trial(
     except torch.OutOfMemoryError:
         raise  # says nothing about the model
     except Exception as failure:  # whatever else foreign code raises is an answer
-        return f"a trial pass failed with {type(failure).__name__}: {failure}", failure
+        return f"a pass of the self-test failed with {type(failure).__name__}: {failure}", failure
     if max(errors) <= allowed:
         return "", None
     return (
-        f"in a trial, logits of {what} or after rolling it back differed from those of a plain "
-        f"pass by {max(errors):.0%} of their spread"
+        f"in the self-test, logits of {what}, or after it was rolled back, differed from those of "
+        f"an ordinary pass by {max(errors):.0%} of their spread"
     ), None
 
 

@@ -159,7 +159,9 @@ class HFTarget:
         depth = int(self.model.config.get_text_config().num_hidden_layers)
         for layer in layers:
             if not 1 <= layer <= depth:
-                raise ValueError(f"layers must lie in 1..{depth}, the model's depth, got {layer}")
+                raise ValueError(
+                    f"layers must be from 1 to {depth}, the model's depth, got {layer}"
+                )
         self._layers = tuple(layers)
 
     def verify(self, pending: IntArray, draft: Draft) -> NDArray[Any]:
@@ -270,7 +272,9 @@ class HFTarget:
             If ``path`` is not a path of the draft that was verified.
         """
         if self.verified is None:
-            raise RuntimeError("keep() settles a verify(); there has been none since the last one")
+            raise RuntimeError(
+                "keep() needs a verify() before it: there was none since the last keep()"
+            )
         draft, path = self.verified, [int(node) for node in path]
         parents = [int(draft.parent[node]) if 0 <= node < len(draft) else None for node in path]
         if parents != [ROOT, *path][: len(path)]:

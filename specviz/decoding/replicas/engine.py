@@ -135,10 +135,9 @@ class Replicas:
         draws_of: Callable[[Draws], Draws] | None = None,
     ) -> None:
         checks.one_of("engine", engine, ENGINES)
-        if length < 1:
-            raise ValueError(f"length must be at least 1 token, got {length}")
-        if at_once is not None and at_once < 1:
-            raise ValueError(f"at_once must be at least 1 text, got {at_once}")
+        checks.whole("length", length, 1)
+        if at_once is not None:
+            checks.whole("at_once", at_once, 1)
         check_fits(drafter, rule)
         self.prompt = np.asarray(prompt, dtype=np.int64)
         self.length, self.drafter, self.rule, self.seed = length, drafter, rule, seed
@@ -159,10 +158,12 @@ class Replicas:
         self._batched: BatchedPair | None = None
         if engine in ("loop", "logit cache"):
             if at_once not in (None, 1):
-                raise ValueError(f"at_once={at_once} is for batches: leave it or engine= out")
+                raise ValueError(
+                    f"at_once={at_once} needs engine='batches': leave out at_once or engine"
+                )
             self._at_once = 1
         elif engine == "batches" and at_once == 1:
-            raise ValueError("at_once=1 makes no batches: leave it or engine= out")
+            raise ValueError("engine='batches' needs at_once >= 2: leave out at_once or engine")
         elif engine == "batches" and at_once is None:
             self._at_once = max(2, rows_for(SEED_LIMIT, len(self.prompt) + self.max_new_tokens))
         self._why = "texts of one prompt meet the same contexts again"

@@ -236,7 +236,9 @@ def open_padded_batch(model: Any, vocab_size: int, rows: int) -> PaddedBatch:
     """
     session = open_session(model, vocab_size)
     if not isinstance(session, HFTarget):
-        raise UnsupportedModelError(f"{type(model).__name__} is no network: nothing to batch")
+        raise UnsupportedModelError(
+            f"{type(model).__name__} is not a network, so its passes cannot be batched"
+        )
     why = _tried.get(session.model)
     if why is None:
         why = _tried[session.model] = _trial(PaddedBatch(session, 2))
@@ -267,4 +269,7 @@ def _trial(many: PaddedBatch) -> str:
     off = max(difference(first[0], wanted[0]), difference(second[0], wanted[1]))
     if off <= (LOOSE if half else STRICT):
         return ""
-    return f"in a trial its logits differed from those of plain passes by {off:.0%} of their spread"
+    return (
+        f"in the self-test its logits differed from those of plain passes by {off:.0%} of their "
+        f"spread"
+    )

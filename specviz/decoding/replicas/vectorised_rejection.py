@@ -117,7 +117,9 @@ class VectorisedRejection:
         self.prompt = np.asarray(prompt, dtype=np.int64)
         self.sampling = sampling or Sampling()
         if self.sampling.greedy:
-            raise ValueError("temperature must be above 0 here: greedy replicas are all alike")
+            raise ValueError(
+                "temperature must be above 0 for replicas: greedy texts are all the same"
+            )
         self.length, self.gamma, self.stop_ids = length, gamma, stop_ids
         self.longest = length if max_new_tokens is None else max(length, max_new_tokens)
         self._p = PrefixBatches(target, self.prompt, vocab_size)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 from transformers import DynamicCache
 
+from specviz.core import checks
 from specviz.decoding.hf.cache import cache_argument
 from specviz.models.heads import save_heads
 from specviz.models.load import load
@@ -107,10 +108,9 @@ def train_heads(
         train_heads("my/target", "notes.txt", "my-heads", kinds=["eagle"])
         sv.generate(pair, prompt, drafter=sv.Eagle("my-heads/eagle"))
     """
-    kinds = _checked_kinds(kinds)
-    for name, value, least in (("steps", steps, 1), ("seed", seed, 0)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+    kinds = checks.some_of("kinds", [kinds] if isinstance(kinds, str) else kinds, KINDS)
+    checks.whole("steps", steps, 1)
+    checks.seed(seed)
     words = _read_text(Path(text))
     folder = Path(out)
     job = _Job(
@@ -161,17 +161,9 @@ def _train(
     save_heads(heads, folder / kind, card, measured=measured)
 
 
-def _checked_kinds(kinds: Any) -> tuple[str, ...]:
-    names = [kinds] if isinstance(kinds, str) else list(kinds)
-    unknown = [name for name in names if name not in KINDS]
-    if unknown or not names:
-        raise ValueError(f"kinds must be some of {', '.join(map(repr, KINDS))}, got {kinds!r}")
-    return tuple(dict.fromkeys(names))
-
-
 def _read_text(path: Path) -> str:
     if not path.is_file():
-        raise ValueError(f"text must be a text file, and {str(path)!r} is none")
+        raise ValueError(f"text must be a text file, and {str(path)!r} is not a file")
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:

@@ -265,8 +265,8 @@ def test_a_drafter_that_reads_hidden_states_is_refused(pair: sv.Pair) -> None:
 
 
 def test_bad_numbers_and_tables_are_refused(pair: sv.Pair) -> None:
-    with pytest.raises(ValueError, match="at_once must be at least 1 text, got 0"):
+    with pytest.raises(ValueError, match="at_once must be a whole number >= 1, got 0"):
         Replicas(pair, np.array(PROMPT), 4, sv.DraftModel(2), RULES["match"], at_once=0)
     coin = TabularModel([0.5, 0.5])
-    with pytest.raises(UnsupportedModelError, match="is no network"):
+    with pytest.raises(UnsupportedModelError, match="is not a network"):
         BatchedPair(TabularPair(coin, coin), np.array([0]), rows=2)

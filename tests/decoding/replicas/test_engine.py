@@ -263,7 +263,7 @@ def test_the_engine_is_chosen_by_name_and_says_what_ran_and_why() -> None:
         many(sv.EarlyExit(1, 2), engine="logit cache")
     with pytest.raises(ValueError, match="got 'fast'"):
         many(engine="fast")
-    with pytest.raises(ValueError, match="at_once=1 makes no batches"):
+    with pytest.raises(ValueError, match="engine='batches' needs at_once >= 2"):
         many(engine="batches", at_once=1)
-    with pytest.raises(ValueError, match="at_once=4 is for batches"):
+    with pytest.raises(ValueError, match="at_once=4 needs engine='batches'"):
         many(engine="loop", at_once=4)

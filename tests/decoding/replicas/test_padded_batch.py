@@ -122,5 +122,5 @@ def test_models_that_count_columns_are_refused_by_name(family: str) -> None:
 def test_a_table_is_refused() -> None:
     from specviz.core.tabular import TabularModel
 
-    with pytest.raises(UnsupportedModelError, match="TabularModel is no network"):
+    with pytest.raises(UnsupportedModelError, match="TabularModel is not a network"):
         open_padded_batch(TabularModel([0.5, 0.5]), 2, rows=3)

@@ -71,8 +71,8 @@ def sv_eagle(folder: Path) -> Any:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"kinds": ["hydra"]}, "kinds must be some of"),
-        ({"kinds": []}, "kinds must be some of"),
+        ({"kinds": ["hydra"]}, "kinds must be a list of names out of"),
+        ({"kinds": []}, "kinds must be a list of names out of"),
         ({"steps": 0}, "steps must be a whole number >= 1"),
         ({"seed": -1}, "seed must be a whole number >= 0"),
         ({"text": "missing.txt"}, "text must be a text file"),
