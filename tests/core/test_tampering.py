@@ -53,7 +53,7 @@ UNNOTICED: dict[str, str] = {
         (
             *(f"{model}.{key}" for model in ("target", "draft")
               for key in ("name", "kind", "device", "dtype", "parameters")),
-            "versions.torch",
+            "versions.torch", "forward deleted",
         ),
         DESCRIBES,
     ),
