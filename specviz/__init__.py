@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from specviz.drafters.target_only import TargetOnly
     from specviz.drafters.tree import Tree
     from specviz.figures.drawing import save
+    from specviz.figures.plots.overlap_map import overlap_map
     from specviz.figures.report_page import report
     from specviz.lossless.audit.audit import audit
     from specviz.lossless.audit.verifier import audit_verifier
@@ -77,6 +78,7 @@ __all__ = [
     "lossless",
     "one_position",
     "one_position_html",
+    "overlap_map",
     "play",
     "play_live",
     "race",
@@ -121,6 +123,7 @@ _HOMES = {
     "lossless": "specviz.lossless",
     "one_position": "specviz.player.editor:one_position",
     "one_position_html": "specviz.player.editor:one_position_html",
+    "overlap_map": "specviz.figures.plots.overlap_map:overlap_map",
     "play": "specviz.player.widget:play",
     "play_live": "specviz.player.live:play_live",
     "race": "specviz.player.widget:race",

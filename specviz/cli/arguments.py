@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from specviz._version import __version__
 from specviz.cli import drafters
+from specviz.cli.gallery import add_arguments as gallery_arguments
 from specviz.cli.opening import HELP as OPENED
 from specviz.figures.escaping import can_show, plain_ascii
 
@@ -177,8 +178,13 @@ def parser() -> argparse.ArgumentParser:
     )
     _audit(audit)
 
+    gallery = commands.add_parser(
+        "gallery", help="write every figure, still and player of the recorded runs as pages"
+    )
+    gallery_arguments(gallery)
+
     info = commands.add_parser("info", help="versions, devices and the bundled models")
-    for command in (demo, trace, show, play, train, audit, info):
+    for command in (demo, trace, show, play, train, audit, gallery, info):
         command.add_argument("--no-color", action="store_true", help="print without colours")
         command.add_argument(
             "--traceback", action="store_true", help="show where in the code an error comes from"

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from specviz.figures.plots.loop import loop
     from specviz.figures.plots.methods import methods
     from specviz.figures.plots.overlap import overlap
+    from specviz.figures.plots.overlap_map import overlap_map
     from specviz.figures.plots.p_values import p_values
     from specviz.figures.plots.race import race
     from specviz.figures.plots.roofline import roofline
@@ -54,6 +55,7 @@ __all__ = [
     "loop",
     "methods",
     "overlap",
+    "overlap_map",
     "p_values",
     "race",
     "roofline",

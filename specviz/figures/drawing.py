@@ -18,7 +18,7 @@ from __future__ import annotations
 import base64
 import inspect
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial, wraps
 from html import escape
@@ -264,17 +264,19 @@ def caption_of(data: Any, given: Sequence[Any]) -> str:
     from specviz.core.trace.trace import Trace
     from specviz.figures.summary import provenance
 
-    runs: list[Trace] = []
+    said: list[str] = []
     for one in given:
-        inside = (
-            one.values()
-            if isinstance(one, Mapping)
-            else one
-            if isinstance(one, list | tuple)
-            else [one]
-        )
-        runs += [run for run in inside if isinstance(run, Trace)]
-    said = list(dict.fromkeys(provenance(run) for run in runs))
+        inside = one.values() if isinstance(one, Mapping) else one
+        for each in inside if isinstance(inside, Iterable) else [one]:
+            if isinstance(each, Trace):
+                said.append(provenance(each))
+        reports = getattr(one, "reports", None)
+        if reports:  # of an audit
+            count = sum(report.n for report in reports)
+            said.append(f"audit of {one.subject} · {one.method} · seed {one.seed} · n = {count:,}")
+        elif hasattr(one, "against") and hasattr(one, "n"):  # of a battery
+            said.append(f"against {one.against} · n = {one.n:,}")
+    said = list(dict.fromkeys(said))
     more = f"and {len(said) - 3} more runs" if len(said) > 3 else ""
     note = getattr(data, "note", "")
     return "; ".join(part for part in (*said[:3], more, note, f"specviz {__version__}") if part)
@@ -371,7 +373,7 @@ def save(what: Axes | MatplotlibFigure | go.Figure, path: str | PathLike[str]) -
     """
     if hasattr(what, "write_html"):
         where = checked_target(path, (".html", ".htm"))
-        write_by(where, lambda half: what.write_html(half, include_plotlyjs=True))
+        write_by(where, lambda half: what.write_html(half, include_plotlyjs=True, auto_play=False))
         return where
     from matplotlib import rc_context
 
@@ -395,7 +397,7 @@ def save(what: Axes | MatplotlibFigure | go.Figure, path: str | PathLike[str]) -
 def html_of(what: Any) -> str:
     """Return a drawn figure as HTML: with its words, and for plotly with the script it needs."""
     if hasattr(what, "write_html"):
-        return str(what.to_html(full_html=False, include_plotlyjs=True))
+        return str(what.to_html(full_html=False, include_plotlyjs=True, auto_play=False))
     drawn = what if hasattr(what, "savefig") else what.get_figure(root=True)
     return str(drawn._repr_html_() or in_notebook(drawn))
 

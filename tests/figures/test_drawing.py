@@ -19,7 +19,7 @@ import specviz as sv
 from specviz.figures.drawing import THEMES
 from specviz.figures.theme import contrast
 from specviz.lossless import Sample, battery
-from tests.figures.runs import branching, story
+from tests.figures.runs import branching, hostile, story
 
 HALF = [0.5, 0.5]
 COIN = Sample.of([[0], [1], [1], [0]] * 50, vocab_size=2)
@@ -27,6 +27,9 @@ REPORT = battery(COIN, lambda prefix: HALF, tables=True)
 FLIPS = np.tile([0, 1], 300)
 STORIES = sv.recorded("stories/draft-model")
 ALONE = sv.recorded("stories/target-only")
+TABLES = sv.tabular.TabularPair(
+    sv.tabular.TabularModel([0.5, 0.5]), sv.tabular.TabularModel([0.75, 0.25])
+)
 CASES: dict[str, tuple[Any, ...]] = {
     "overlap": (story(),),
     "against_expected": (COIN, lambda prefix: HALF),
@@ -43,6 +46,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "gain_by_gamma": (STORIES,),
     "loop": (STORIES,),
     "methods": ([ALONE, STORIES],),
+    "overlap_map": (TABLES, [0, 1, 1, 0, 1]),
     "race": ([ALONE, STORIES],),
     "roofline": (STORIES,),
     "text": (STORIES,),
@@ -152,3 +156,33 @@ def test_plotly_figures_are_saved_as_pages_that_ask_for_nothing(tmp_path: Path) 
     assert '<script src="http' not in where.read_text("utf-8")
     with pytest.raises(ValueError, match=r"path must end in \.html"):
         sv.figures.save(figure, tmp_path / "overlap.png")
+
+
+def test_a_notebook_gets_words_and_a_dark_twin_until_the_figure_is_changed() -> None:
+    ax = sv.figures.overlap(story())
+    shown = ax.get_figure(root=True)._repr_html_()
+    assert shown.count("<img") == 2
+    assert f'alt="{ax.alt.partition(".")[0]}' in shown
+    assert "specviz" in shown.partition("<figcaption>")[2]
+    ax = sv.figures.overlap(story())
+    ax.set_title("mine")  # the dark one would not have it
+    assert ax.get_figure(root=True)._repr_html_().count("<img") == 1
+    assert sv.figures.overlap(hostile()).get_figure(root=True)._repr_html_().count("<script") == 0
+
+
+@pytest.mark.parametrize("suffix", ["svg", "pdf", "png", "html"])
+def test_a_saved_file_says_what_it_shows(tmp_path: Path, suffix: str) -> None:
+    figure = sv.figures.flow(STORIES)
+    where = sv.save(figure, tmp_path / f"flow.{suffix}")
+    assert [where] == list(tmp_path.iterdir())
+    data = where.read_bytes()
+    if suffix in ("svg", "html"):
+        assert "seed 6" in data.decode("utf-8")
+        assert "Where the probability of one token goes" in data.decode("utf-8")
+    if suffix == "svg":
+        assert ">draft q</text>" in data.decode("utf-8")  # letters stay letters
+    if suffix == "html":
+        assert b"<script" not in data
+        assert b"<figcaption" in data
+    with pytest.raises(ValueError, match="path must end in"):
+        sv.save(figure, tmp_path / "flow.docx")

@@ -255,11 +255,12 @@ def _plotly(data: LoopData, look: Look) -> go.Figure:
         title = f"{plotly_text(data.title)}<br><b>{plotly_text(said)}</b>"
         frames.append(go.Frame(name=said[0], data=[cards], layout={"title": title}))
     film = go.Figure(data=frames[0].data, frames=frames)
-    now = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}}
+    still = {"transition": {"duration": 0}}  # cards come and go: nothing to move between them
+    now = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, **still}
     play = {
         "label": "play",
         "method": "animate",
-        "args": [None, {"frame": {"duration": 1400, "redraw": True}, "fromcurrent": True}],
+        "args": [None, {"frame": {"duration": 1400, "redraw": True}, "fromcurrent": True, **still}],
     }
     steps = [{"label": one.name, "method": "animate", "args": [[one.name], now]} for one in frames]
     return look.plotly(
