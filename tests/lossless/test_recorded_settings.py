@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import specviz as sv
 from specviz.cli import main
 from specviz.core.contract import UNMODELLED
-from specviz.lossless import Verdict
+from specviz.lossless import Recorded, Verdict
 from specviz.lossless.audit.recorded_texts import sampling_of
 
 COIN = sv.tabular.TabularModel([0.5, 0.3, 0.2], eos_ids=[2])
@@ -65,3 +66,11 @@ def test_the_command_line_exits_with_2_and_names_the_setting(
     file.write_text("\n".join(records({}, 5)), "utf-8")
     assert main(["audit", "--samples", str(file), "--bundled", "--end-ids", "2;7"]) == 2
     assert "--end-ids must be token ids" in capsys.readouterr().err
+
+
+def test_a_setting_that_is_not_known_is_named() -> None:
+    texts = [Recorded((0,), (i % 2,), {"temperature": 1.0, "foo": 1}) for i in range(400)]
+    coin = sv.tabular.TabularModel([0.5, 0.5])
+    assert "does not read: foo." in sv.audit(texts, target=coin).text
+    known = [replace(text, settings={"temperature": 1.0, "seed": 3}) for text in texts]
+    assert "does not read" not in sv.audit(known, target=coin).text

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 FOLLOWS = "follows"
 CONTRADICTS = "does not follow"
-CONSISTENT = "consistent; not every decision is on record"
+CONSISTENT = "agrees with the record, but cannot be recomputed from it"
 SUMS = 1e-13
 """What a sum of probabilities may be off by."""
 WHOLE_RUN = -1
@@ -104,7 +104,11 @@ class Replay:
         return not self.contradictions
 
     def __repr__(self) -> str:
-        lines = [f"<Replay: {', '.join(f'{n} × {answer}' for answer, n in self.counts.items())}>"]
+        follow, wrong, open_ = self.counts.values()
+        said = f"{follow:,} checks follow from the record, {wrong:,} do not"
+        if open_:
+            said += f", {open_:,} agree with it but cannot be recomputed (not every token is in it)"
+        lines = [f"<Replay: {said}>"]
         lines += [f"  {finding}" for finding in self.contradictions[:10]]
         if len(self.contradictions) > 10:
             lines.append(f"  … and {len(self.contradictions) - 10} more")

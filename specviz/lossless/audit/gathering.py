@@ -37,6 +37,10 @@ class AuditError(RuntimeError):
     """A sampler failed, or returned what are no texts, before there was enough to judge."""
 
 
+class BadTextsError(ValueError):
+    """What a sampler returned is no list of texts."""
+
+
 @dataclass(frozen=True)
 class Drawer:
     """What texts are drawn from.
@@ -120,7 +124,10 @@ def gather(
             count = per_call if drawer.seeded else min(per_call, n - len(records))
             try:
                 rows = drawer.draw(prompt, count, its_seed, len(records))
-                texts = checked_texts(rows, count, length, vocab_size, end_ids)
+                try:
+                    texts = checked_texts(rows, count, length, vocab_size, end_ids)
+                except (TypeError, ValueError) as error:
+                    raise BadTextsError(f"its texts cannot be tested, {error}") from error
             except (Exception, KeyboardInterrupt) as error:
                 if path is not None and records:
                     write_jsonl(path, records)
@@ -128,9 +135,8 @@ def gather(
                 if len(records) < LEAST:
                     if isinstance(error, KeyboardInterrupt):
                         raise
-                    raise AuditError(
-                        f"{drawer.name} failed on call {call}, after {len(records)} texts: {why}"
-                    ) from error
+                    done = f"on call {call}, after {len(records)} texts"
+                    raise AuditError(f"{drawer.name} failed {done}: {why}") from error
                 interrupted = isinstance(error, KeyboardInterrupt)
                 what = "It was interrupted" if interrupted else "The sampler failed"
                 notes.append(
@@ -181,6 +187,8 @@ def why_failed(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     said = " ".join(str(error).split())
+    if isinstance(error, BadTextsError):
+        return said
     return f"{type(error).__name__}: {said[:200]}" if said else type(error).__name__
 
 

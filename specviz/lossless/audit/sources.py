@@ -9,11 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from specviz.core.contract import IntArray, Sampling
+from specviz.core.contract import UNMODELLED, IntArray, Sampling
 from specviz.lossless.audit.gathering import Drawer, checked_texts, gather, gather_array
 from specviz.lossless.audit.pass_check import PassCheck, check_pass
 from specviz.lossless.audit.plan import Plan, is_pair
-from specviz.lossless.audit.recorded_texts import Recorded, one_distribution, read_jsonl
+from specviz.lossless.audit.recorded_texts import (
+    SETTINGS,
+    Recorded,
+    one_distribution,
+    read_jsonl,
+)
 from specviz.lossless.audit.target import ClaimedTarget, PromptTarget
 from specviz.lossless.exact.enumerate import (
     enumerate_distribution,
@@ -53,6 +58,19 @@ LONG_TEXTS = 200
 """Long texts in all, where nothing says how many."""
 
 DOF_OF_U = 19
+
+READ = (
+    *SETTINGS,
+    *UNMODELLED,
+    "ignore_eos",
+    "seed",
+    "max_new_tokens",
+    "max_tokens",
+    "rule",
+    "drafter",
+    "fault",
+)
+"""Recorded settings that are read, refused or of no matter."""
 
 Texts = Sequence[Recorded] | Sample
 
@@ -313,7 +331,19 @@ def _recorded(subject: Any, plan: Plan) -> Collected:
         short = all(len(some) >= MANY and target.length <= SHORT for target, some in groups)
         method = "battery" if short else "scores"
     settings = asdict(groups[0][0].sampling) if len(groups) == 1 else {"groups": len(groups)}
-    return Collected(name, method, settings, tuple(groups))
+    return Collected(name, method, settings, tuple(groups), notes=_unread(records))
+
+
+def _unread(records: list[Recorded]) -> tuple[str, ...]:
+    """Return a note that names the recorded settings that were not looked at."""
+    names = sorted({name for record in records for name in record.settings} - {*READ})
+    if not names:
+        return ()
+    return (
+        f"Recorded settings that the audit does not read: {', '.join(names[:8])}"
+        f"{' …' if len(names) > 8 else ''}. If one of them shapes the distribution, the verdict "
+        f"does not hold.",
+    )
 
 
 def _records_of(subject: Any, plan: Plan) -> tuple[list[Recorded], str]:
