@@ -41,7 +41,6 @@ UNNOTICED: dict[str, str] = {
     "draft.context_length": MAY_BE,
     "draft.vocab_size": MAY_BE,
     "lossless denied": "claims less than is true",
-    "forward deleted": "older runs have none; which pass ran changes no number",
     "drafter.gamma": DESCRIBES,
     "drafter.name kv_projection": "of a run that says it is lossy: " + DESCRIBES,
     "drafter.name prompt_lookup": "of a run whose proposals were not drawn: " + DESCRIBES,
