@@ -27,8 +27,8 @@ from specviz.drafters.prompt_lookup import PromptLookup
 class Combined:
     """Ask several drafters in turn; the first that proposes anything has the round.
 
-    Who proposes may depend on the text only. So each drafter but the last must be one that
-    makes no random draws, such as :class:`~specviz.drafters.prompt_lookup.PromptLookup`.
+    Which of them proposes may depend on the text only. So every drafter but the last must make no
+    random draws, as :class:`~specviz.drafters.prompt_lookup.PromptLookup` does.
 
     Parameters
     ----------
