@@ -142,7 +142,10 @@ def parser() -> argparse.ArgumentParser:
     )
     play.add_argument("--height", type=int, help="height of the player in pixels")
     play.add_argument("--theme", default="auto", help="light, dark, auto (default: %(default)s)")
-    play.add_argument("--guided", action="store_true", help="explain every step in a sentence")
+    play.add_argument(
+        "--guided", action=argparse.BooleanOptionalAction, default=None,
+        help="explain every step in a sentence (default: yes)",
+    )  # fmt: skip
     play.add_argument("--no-open", action="store_true", help="write the page, do not open it")
 
     train = commands.add_parser(

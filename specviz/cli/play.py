@@ -17,7 +17,7 @@ def run(arguments: argparse.Namespace, output: Output) -> int:
     page = Path(arguments.out) if arguments.out else page_of(arguments.file)
     chosen = {
         "views": arguments.views,
-        "guided": arguments.guided or None,
+        "guided": arguments.guided,
         "height": arguments.height,
         "theme": arguments.theme,
     }

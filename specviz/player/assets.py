@@ -22,7 +22,7 @@ ENTRY, PAGE_ENTRY = "main.js", "standalone.js"
 LAB, LAB_PAGE = "lab.js", "lab_page.js"
 """Entries of the widgets and of their pages: players and races; the editor and the watch."""
 
-SHEETS = ("player.css", "views.css", "live.css")
+SHEETS = ("player.css", "views.css", "stage.css", "live.css")
 LAB_SHEETS = ("player.css", "views.css", "editor.css", "watch.css")
 
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";\n', re.MULTILINE)

@@ -25,7 +25,7 @@ from specviz.player.picture.scene import Scene
 from specviz.player.projection import run_of
 from specviz.player.steps.frames import Frame, frame_at
 from specviz.player.steps.run import Run
-from specviz.player.still import THEMES, checked_theme, checked_views
+from specviz.player.still import THEMES, checked_theme, checked_views, default_views
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -78,7 +78,8 @@ def film(
         ``….gif``, or ``….mp4`` (which needs the extra ``video``: ``pip install
         'specviz[video]'``). It is written whole or not at all.
     rounds : range or sequence of int, optional
-        Which rounds to show, such as ``range(3, 8)``; by default all.
+        Which rounds to show, such as ``range(3, 8)``; by default those from the round that
+        explains most to the end.
     seconds_per_step : float
         How long a step is shown; a rejection longer, a drafted token shorter.
     theme : str
@@ -117,12 +118,12 @@ def film(
     checks.flag("progress", progress)
     run = run_of(trace)
     steps = _steps(run, rounds)
-    asked = _default_views(run) if views is None else checked_views(views, run)
+    asked = default_views(run) if views is None else checked_views(views, run)
     screen = _screen(run, asked, steps[0])
     write = _gif if where.suffix.lower() == ".gif" else _mp4_writer()
     colours, scale = THEMES[theme], width / screen[0]
     shots = (
-        Shot(paint(shown(run, frame, asked, screen, views is None), colours, scale), seconds)
+        Shot(paint(shown(run, frame, asked, screen), colours, scale), seconds)
         for frame, seconds in _timed(run, steps, seconds_per_step)
     )
     bar = tqdm(shots, total=len(steps), desc=where.name, delay=2, leave=False, disable=not progress)
@@ -133,21 +134,9 @@ def film(
     return where
 
 
-def _default_views(run: Run) -> tuple[str, ...]:
-    """Return what tells the story, large enough to be read from the last row."""
-    return ("text", "caption", "phase", "tree" if run.is_tree else "draw")
-
-
-def shown(
-    run: Run, frame: Frame, views: Sequence[str], screen: tuple[int, int], story: bool
-) -> Scene:
-    """Return a frame on the screen; a story shows the caches while they are rolled back."""
+def shown(run: Run, frame: Frame, views: Sequence[str], screen: tuple[int, int]) -> Scene:
+    """Return a frame on the screen."""
     scene = pictured(run, frame, views, screen[0])
-    high = scene.height
-    if story and frame.phase == "rollback" and not run.is_tree:
-        scene = pictured(run, frame, [name for name in views if name != "draw"] + ["caches"],
-                         screen[0])  # fmt: skip
-        scene.height = high
     return fitted_to(scene, *screen)
 
 
@@ -229,7 +218,7 @@ def _steps(run: Run, rounds: Any) -> list[int]:
     """
     if not len(run):
         raise ValueError("trace has no rounds, so there is no film in it; decode a token first")
-    asked = range(len(run)) if rounds is None else rounds
+    asked = range(int(run.header["opening"]), len(run)) if rounds is None else rounds
     if isinstance(asked, (str, bytes)) or not isinstance(asked, (range, Sequence, np.ndarray)):
         raise TypeError(f"rounds must be a range, such as range(0, 10), got {rounds!r}")
     if not len(asked):

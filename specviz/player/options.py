@@ -54,7 +54,7 @@ def checked_options(
     views: Sequence[str] | None = None,
     height: int | None = None,
     theme: str = "auto",
-    guided: bool | None = False,
+    guided: bool | None = True,
     title: str | None = None,
 ) -> dict[str, Any]:
     """Return the options as the script takes them: plain JSON values.
@@ -82,7 +82,7 @@ def checked_options(
         "views": None if views is None else list(views),
         "height": height,
         "theme": theme,
-        "guided": bool(guided),
+        "guided": guided is not False,
         "title": None if title is None else visible(title, limit=120),
     }
 

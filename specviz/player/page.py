@@ -26,7 +26,7 @@ from specviz.figures.page import (
     checked,
     page_title,
 )
-from specviz.figures.summary import seconds, subtitle, times_note
+from specviz.figures.summary import seconds, times_note
 from specviz.figures.templating import part, render
 from specviz.player.assets import PAGE_ENTRY, loader, packed, script
 from specviz.player.options import baseline_of, checked_options, checked_runs, checked_tree
@@ -46,6 +46,7 @@ HEIGHTS = {
 }  # fmt: skip
 """Pixels that each view needs in a column."""
 CONTROLS = 200
+TITLE = "Speculative decoding, step by step"
 LEVEL = 9
 """Of gzip: pages are written once and read often."""
 
@@ -83,9 +84,9 @@ def to_html(
     theme : str
         "light", "dark", or "auto" for what the reader prefers.
     guided : bool, optional
-        Whether captions explain each step at first; off by default.
+        Whether captions explain each step at first; on by default.
     title : str, optional
-        What the page is called; by default the beginning of the prompt.
+        What the page is called.
     compare : Trace or Comparison, optional
         A run of the target alone (``gamma=0``), or times measured elsewhere, for the lanes of
         time and the speed-up. A recorded run has its own measured target-only run. Without
@@ -163,14 +164,14 @@ def page(
     checked_tree(views, trace)
     options["title"] = None  # the page has a heading
     comparison = against(trace, compare)
-    heading = visible(title if title is not None else page_title(trace), limit=120)
+    heading = visible(title if title is not None else TITLE, limit=120)
     bare = views is not None or height is not None
-    values = {"kind": "player", "options": options | {"standalone": True}, "step": 0}
+    values = {"kind": "player", "options": options | {"standalone": True}, "step": -1}
     projection = project(trace, baseline_of(comparison))
     told = player_without_script(trace, indexed(projection), views=views, theme=theme)
     main = parts().player(
         heading,
-        "" if bare else subtitle(trace),
+        "" if bare else f"A run on record. Its prompt: “{page_title(trace)}”",
         embedded(values, [compressed(pack(projection))], described(trace)),
         told,
         comparison.html() if comparison and not bare else "",

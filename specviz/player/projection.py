@@ -32,9 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specviz.figures.escaping import EMPTY, direction, split_gap, visible
+from specviz.figures.page import subtitle
 from specviz.figures.summary import (
+    drafter_name,
     judged_by_u,
     rule_label,
+    target_alone,
     times_note,
 )
 from specviz.figures.summary import run_label as label
@@ -85,7 +88,10 @@ def project(trace: Trace, baseline: Mapping[str, Any] | None = None) -> Projecti
         "rule": visible(str(trace.meta.get("rule", "not recorded"))),
         "rule_label": rule_label(trace),
         "judged_by_u": judged_by_u(trace),
+        "lossless": bool(trace.lossless),
+        "drafter": "target_only" if target_alone(trace) else drafter_name(trace),
         "label": label(trace),
+        "about": subtitle(trace),
         "ended": trace.finish_reason,
         "times": "".join(times_note(trace)),
         "settings": settings(trace),

@@ -20,7 +20,7 @@ from specviz.core.formatting import format_duration
 from specviz.figures.summary import seconds
 from specviz.figures.theme import DARK, LIGHT
 from specviz.player.options import VIEWS, checked_trace
-from specviz.player.picture.layout import fitted_to, pictured
+from specviz.player.picture.layout import filling, pictured
 from specviz.player.picture.scene import Scene
 from specviz.player.projection import label, run_of
 from specviz.player.steps.frames import Frame, chosen, frame_at, step_of
@@ -124,8 +124,8 @@ def still(
     path : str or path, optional
         Where to write it as well: ``….svg``, ``….png`` or ``….pdf``.
     round, node : int, optional
-        Counted from 0. Without a round the first one with a rejection; without a node its
-        rejected proposal, or the closing token where there is none.
+        Counted from 0. Without a round the one that explains most, as the player's; without a
+        node its rejected proposal, or the closing token where there is none.
     phase : str, optional
         "draft", "verify", "decide", "close" or "rollback"; by default what happened to ``node``.
     theme : str
@@ -134,8 +134,8 @@ def still(
         What to draw, of ``text caption phase tree bars draw caches lanes measures``; by default
         what fits a slide.
     size : str or int
-        "slide" (16:9, 1280 × 720), "paper" (a narrow column), or a width in pixels; then the
-        picture is as high as it needs.
+        "slide" or "16:9" (1280 × 720, filled), "paper" (a narrow column), or a width in pixels;
+        then the picture is as high as it needs.
 
     Returns
     -------
@@ -168,16 +168,15 @@ def still(
 
 
 def sized(run: Run, frame: Frame, views: Sequence[str], width: int, height: int | None) -> Scene:
-    """Return a frame's scene, scaled into the height if there is one."""
-    scene = pictured(run, frame, views, width)
-    return scene if height is None else fitted_to(scene, width, height)
+    """Return a frame's scene; with a height it fills the slide."""
+    if height is None:
+        return pictured(run, frame, views, width)
+    return filling(run, frame, views, width, height)
 
 
 def default_views(run: Run) -> tuple[str, ...]:
-    """Return what fits a slide: of a tree the tree, else the caches."""
-    if run.is_tree:
-        return ("text", "caption", "phase", "tree", "bars", "draw")
-    return ("text", "caption", "phase", "bars", "draw", "caches")
+    """Return what fits a slide: the stage, and of a tree the tree."""
+    return ("text", "caption", "phase", *(("tree",) if run.is_tree else ()))
 
 
 def pixels(scene: Scene, theme: str, scale: float) -> bytes:
@@ -215,12 +214,12 @@ def checked_theme(theme: Any) -> None:
 
 def _checked_size(size: Any) -> tuple[int, int | None]:
     """Return width and height in pixels; None is a height that follows."""
-    if size == "slide":
+    if size in ("slide", "16:9"):
         return SLIDE
     if size == "paper":
         return PAPER, None
     if isinstance(size, bool) or not isinstance(size, int):
-        raise TypeError(f"size must be 'slide', 'paper' or a width in pixels, got {size!r}")
+        raise TypeError(f"size must be 'slide', '16:9', 'paper' or a width in pixels, got {size!r}")
     if not NARROWEST <= size <= WIDEST:
         raise ValueError(f"size must be {NARROWEST} to {WIDEST:,} pixels, got {size:,}")
     return size, None

@@ -37,6 +37,7 @@ from specviz.player.options import (
 )
 from specviz.player.page import compressed, described, document, embedded, parts
 from specviz.player.projection import pack, project
+from specviz.player.steps.run import indexed
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
@@ -186,8 +187,9 @@ def _base64(data: bytes) -> str:
 class Player(PlayableWidget):
     """A trace being played; made by :func:`play`.
 
-    ``step`` and ``round`` follow what the reader does, once an act is done (nothing is sent while
-    it plays), and can be set: ``player.round = 3`` goes to the beginning of round 3.
+    It begins at the round that explains most. ``step`` and ``round`` follow what the reader does,
+    once an act is done (nothing is sent while it plays), and can be set: ``player.round = 3`` goes
+    to the beginning of round 3.
 
     Parameters
     ----------
@@ -209,8 +211,15 @@ class Player(PlayableWidget):
         baseline: dict[str, Any] | None = None,
     ) -> None:
         self.trace = trace
-        run = compressed(pack(project(trace, baseline)))
-        super().__init__(kind="player", data=[run], options=options or checked_options())
+        projection = project(trace, baseline)
+        run, opening = compressed(pack(projection)), projection.header["opening"]
+        super().__init__(
+            kind="player",
+            data=[run],
+            options=options or checked_options(),
+            round=opening,
+            step=int(indexed(projection).first_step[opening]) if len(trace) else 0,
+        )
 
     def described(self) -> str:
         """Return in a few words what there is to see."""
@@ -261,7 +270,7 @@ class Race(PlayableWidget):
 def play(
     trace: Trace,
     *,
-    guided: bool = False,
+    guided: bool = True,
     views: Sequence[str] | None = None,
     height: int | None = None,
     theme: str = "auto",
@@ -277,7 +286,7 @@ def play(
     trace : Trace
         The run.
     guided : bool
-        Whether captions explain each step from the start ("g" switches them).
+        Whether captions explain each step ("g" switches them).
     views : sequence of str, optional
         Which views to show, of ``text phase bars draw caches lanes measures tree``.
     height : int, optional

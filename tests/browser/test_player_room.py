@@ -38,7 +38,7 @@ def test_in_high_contrast_bars_and_what_is_current_can_be_seen(
 ) -> None:
     where = sv.to_html(story(), tmp_path / "story.html")
     shown = browser.new_context(forced_colors="active").new_page()
-    shown.goto(f"{where.as_uri()}#round=1&node=1")
+    shown.goto(f"{where.as_uri()}#round=1&node=1&details")
     shown.wait_for_selector(".svp-card[data-focus]")
 
     def style(selector: str, name: str) -> str:

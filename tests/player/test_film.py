@@ -44,27 +44,23 @@ def test_every_step_is_a_frame_and_each_is_the_still(tmp_path: Path) -> None:
     where = film(trace, tmp_path / "a.gif", rounds=range(1, 4), width=960, progress=False)
     run = run_of(trace)
     steps = range(int(run.first_step[1]), int(run.first_step[4]))
-    views = ("text", "caption", "phase", "draw")
+    views = ("text", "caption", "phase")
     screen = film_module._screen(run, views, steps[0])
     seen = frames(where)
     assert len(seen) == len(steps)
     for step, (image, _) in zip(steps, seen, strict=True):
-        scene = film_module.shown(run, frame_at(run, step), views, screen, True)
+        scene = film_module.shown(run, frame_at(run, step), views, screen)
         assert alike(image, reduced(paint(scene, LIGHT, 960 / screen[0]), LIGHT))
 
 
 def test_the_story_shows_the_caches_while_they_are_rolled_back() -> None:
     run = run_of(decoded())
-    views = ("text", "caption", "phase", "draw")
+    views = ("text", "caption", "phase")
     for step in range(20):
         frame = frame_at(run, step)
-        scene = film_module.shown(run, frame, views, (960, 540), True)
+        scene = film_module.shown(run, frame, views, (960, 540))
         said = [item.text for item in scene.items if hasattr(item, "text")]
         assert ("target cache" in said) == (frame.phase == "rollback")
-        asked = film_module.shown(run, frame, views, (960, 540), False)
-        assert not any(getattr(item, "text", "") == "target cache" for item in asked.items)
-        # and nothing above it moves
-        assert asked.items[0] == scene.items[0]
 
 
 def test_a_rejection_is_shown_longer_than_a_draft(tmp_path: Path) -> None:
@@ -86,7 +82,7 @@ def test_any_run_can_be_filmed(tmp_path: Path, run: Any) -> None:
 
 def test_sixty_rounds_stay_small(tmp_path: Path) -> None:
     where = film(decoded(tokens=200), tmp_path / "a.gif", rounds=range(60), progress=False)
-    assert where.stat().st_size < 5_000_000
+    assert where.stat().st_size < 6_000_000
 
 
 def test_an_mp4_is_an_mp4(tmp_path: Path) -> None:
@@ -191,7 +187,8 @@ def test_a_film_that_would_never_end_is_refused_with_what_fits(tmp_path: Path) -
         film(long_story(500), tmp_path / "a.gif")
     fits = int(str(told.value).rsplit(", ", 1)[1].rstrip(")"))
     run = run_of(long_story(500))
-    assert run.first_step[fits] <= film_module.MOST_STEPS < run.first_step[fits + 1]
+    first = int(run.first_step[run.header["opening"]])
+    assert run.first_step[fits] - first <= film_module.MOST_STEPS < run.first_step[fits + 1] - first
 
 
 def test_a_gif_of_two_colours_comes_back_as_it_went(tmp_path: Path) -> None:

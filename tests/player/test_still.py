@@ -96,8 +96,10 @@ def test_numbers_of_the_proposal_are_on_it() -> None:
         said = words(still(trace, round=round_, node=node).scene)
         run = run_of(trace)
         numbers = evidence(run, int(run.start[round_]) + node).said
-        for shown in (*numbers.values(), format_number(trace.rounds[round_].nodes[node].overlap)):
+        for shown in numbers.values():
             assert shown in said, (shown, said)
+        bars = words(still(trace, round=round_, node=node, views=["bars"]).scene)
+        assert format_number(trace.rounds[round_].nodes[node].overlap) in bars
 
 
 def test_verdicts_are_told_without_colour() -> None:
@@ -179,7 +181,7 @@ def test_verdict_and_theme_change_the_picture() -> None:
 def test_a_view_stands_alone(name: str) -> None:
     trace = branching() if name == "tree" else decoded()
     picture = still(trace, views=[name], size=900)
-    assert picture.scene.height < 460
+    assert picture.scene.height < 600
     assert len(picture.scene.items) > 3
 
 
@@ -234,7 +236,11 @@ def test_it_shows_itself() -> None:
             r"views must be a list of names .*got \['words'\]",
         ),
         ({"views": ["tree"]}, ValueError, "views asks only for the tree, and this run has none"),
-        ({"size": "poster"}, TypeError, "size must be 'slide', 'paper' or a width in pixels"),
+        (
+            {"size": "poster"},
+            TypeError,
+            "size must be 'slide', '16:9', 'paper' or a width in pixels",
+        ),
         ({"size": 10}, ValueError, "size must be 320 to 4,000 pixels, got 10"),
         ({"round": 99}, ValueError, r"round must be within 0\.\.4, got 99"),
         ({"path": "a.bmp"}, ValueError, r"path must end in \.svg or \.png or \.pdf, got 'a\.bmp'"),

@@ -14,7 +14,7 @@ import pytest
 import specviz as sv
 from specviz.player import widget
 from specviz.player.assets import packed
-from specviz.player.projection import MAGIC
+from specviz.player.projection import MAGIC, run_of
 from tests.figures.runs import story
 from tests.player.runs import branching, decoded
 
@@ -57,8 +57,12 @@ def test_a_front_end_without_a_manager_is_sent_the_script(monkeypatch: pytest.Mo
 
 def test_a_place_can_be_set_from_python() -> None:
     player = sv.play(decoded())
+    opening = player.step
+    run = run_of(decoded())
+    assert player.round == run.header["opening"]
+    assert opening == run.first_step[player.round]
     player.round = 3
-    assert (player.round, player.step) == (3, 0)
+    assert (player.round, player.step) == (3, opening)
     player.close()
 
 

@@ -15,6 +15,8 @@ export const KEYS = [
   ["/", "search for a token"],
   ["+ −", "faster, slower"],
   ["p", "predict, then reveal: k accept, x reject, u shows u"],
+  ["e", "every detail, or only the story"],
+  ["w", "why it is exact"],
   ["g", "captions on or off"],
   ["f", "full screen"],
   ["c", "copy a link to this position (pages)"],
@@ -71,6 +73,10 @@ export function command({ key, shiftKey }) {
       return ["guess", null];
     case "u":
       return ["hint"];
+    case "e":
+      return ["details"];
+    case "w":
+      return ["why"];
     case "g":
       return ["guided"];
     case "f":
@@ -169,7 +175,12 @@ export function notice(leave) {
   };
 }
 
-/** @param {any} player @param {{ standalone: boolean, length: number }} options */
+/**
+ * The bar of buttons: few at first, the others with the details.
+ * @param {any} player
+ * @param {{ standalone: boolean, length: number, details: boolean, why: boolean }} options  what
+ *   there is to open, and whether the rule has a reason to show
+ */
 export function controls(player, options) {
   const play = button("▶", "Play (space)", () => player.toggle(), {
     class: "svp-play",
@@ -216,29 +227,42 @@ export function controls(player, options) {
   });
   const link = button("link", "Copy a link to this position (c)", () => player.link());
   show(link, options.standalone);
-  const full = button("full", "Full screen (f)", () => player.full());
+  const full = button("full", "Full screen (f)", () => player.full(), { class: "svp-full" });
   const help = button("?", "Keys (?)", () => player.help());
+  const details = button("Details", "Bars, draws, caches, times (e)", () => player.details(), {
+    "aria-pressed": "false",
+    "data-testid": "svp-details",
+  });
+  show(details, options.details);
+  const why = button("Why exact?", "Why the text is exactly the target's (w)", () => player.why(), {
+    "aria-pressed": "false",
+    class: "svp-why",
+  });
+  show(why, options.why);
 
   const group = (...children) => h("div", { class: "svp-group" }, children);
+  const rare = group(
+    button("✗▸", "Next rejection (n)", () => player.jump("rejection", 1), {
+      class: "svp-rejects",
+    }),
+    button("+▸", "Next bonus (b)", () => player.jump("bonus", 1), { class: "svp-bonuses" }),
+    speed,
+    find,
+    guided,
+    link,
+  );
   const el = h("div", { class: "svp-bar", role: "toolbar", "aria-label": "Player" }, [
     group(
-      button("|◂", "Previous round (up)", () => player.jump("round", -1)),
+      button("|◂", "Previous round (up)", () => player.jump("round", -1), { class: "svp-rare" }),
       button("◂", "Back (left)", () => player.jump("token", -1), { "data-testid": "svp-back" }),
       play,
       button("▸", "Forward (right)", () => player.jump("token", 1), { "data-testid": "svp-next" }),
-      button("▸|", "Next round (down)", () => player.jump("round", 1)),
+      button("▸|", "Next round (down)", () => player.jump("round", 1), { class: "svp-rare" }),
     ),
     scrub,
     where,
-    group(
-      button("✗▸", "Next rejection (n)", () => player.jump("rejection", 1), {
-        class: "svp-rejects",
-      }),
-      button("+▸", "Next bonus (b)", () => player.jump("bonus", 1), { class: "svp-bonuses" }),
-      speed,
-    ),
-    group(find),
-    group(predict, guided, link, full, help),
+    group(why, predict, details, full, help),
+    rare,
     note.el,
   ]);
   const list = helpList(
@@ -278,6 +302,9 @@ export function controls(player, options) {
       setAttr(play, "title", state.playing ? "Pause (space)" : "Play (space)");
       setAttr(predict, "aria-pressed", String(state.predict));
       setAttr(guided, "aria-pressed", String(state.guided));
+      setAttr(details, "aria-pressed", String(state.details));
+      setAttr(why, "aria-pressed", String(state.why));
+      show(rare, !options.details || state.details);
       if (speed.value !== String(state.speed)) speed.value = String(state.speed);
     },
   };

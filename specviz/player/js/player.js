@@ -31,6 +31,9 @@ export const VIEWS = [
 
 const SIDE = ["caches", "lanes", "measures"];
 
+/** What a first visitor sees; everything else waits behind "Details". */
+const FIRST = ["text", "phase", "tree"];
+
 /**
  * Build a player inside an element.
  * @param {any} el
@@ -110,6 +113,15 @@ function actsOf(it) {
       it.draw();
       it.announce();
     },
+    details() {
+      state.details = !state.details;
+      it.draw();
+      it.relink();
+    },
+    why() {
+      state.why = !state.why;
+      it.draw();
+    },
     guided() {
       state.guided = !state.guided;
       it.draw();
@@ -141,7 +153,7 @@ function actsOf(it) {
     },
     link() {
       if (!options.standalone) return;
-      location.hash = toHash(time.at(state.step));
+      location.hash = toHash(time.at(state.step), state.details);
       it.bar.offer(location);
     },
   };
@@ -157,22 +169,75 @@ function stageOf({ data, time, options }, player, boxes) {
     options.views ? options.views.includes(view.name) : view.name !== "tree" || data.isTree,
   );
   const views = wanted.map((view) => view.mount(data, time, player));
-  // a tree's proposals need no cards where the tree itself is shown
-  const trees = wanted.some((view) => view.name === "tree") && data.isTree;
-  const stage = h("div", { class: `svp-stage${trees ? " svp-trees" : ""}` });
+  const section = (/** @type {number} */ i) =>
+    h("section", { class: `svp-view svp-v-${wanted[i].name}`, "aria-label": wanted[i].title }, [
+      h("h3", { class: "svp-h", text: wanted[i].title }),
+      views[i].el,
+    ]);
+  const stage = h("div", { class: "svp-stage" });
   // on a wide screen: what decides on the left, what comes of it beside it
   const main = h("div", { class: "svp-main" }),
-    side = h("div", { class: "svp-side" });
+    side = h("div", { class: "svp-side" }),
+    details = h("div", { class: "svp-details" }, [main, side]);
+  const phase = views[wanted.findIndex((view) => view.name === "phase")],
+    middle = phase?.middle;
   wanted.forEach((view, i) => {
-    const section = h(
-      "section",
-      { class: `svp-view svp-v-${view.name}`, "aria-label": view.title },
-      [h("h3", { class: "svp-h", text: view.title }), views[i].el],
-    );
-    (view.name === "text" ? stage : SIDE.includes(view.name) ? side : main).append(section);
+    const first = FIRST.includes(view.name);
+    if (view.name === "text" && middle) middle.prepend(section(i));
+    else if (view.name === "tree" && phase) phase.under.append(section(i));
+    else (first ? stage : SIDE.includes(view.name) ? side : main).append(section(i));
   });
-  stage.append(...boxes, ...[main, side].filter((part) => part.firstChild));
-  return { stage, views };
+  if (phase) phase.under.append(...boxes);
+  else stage.append(...boxes);
+  if (main.firstChild || side.firstChild) stage.append(details);
+  for (const one of [main, side]) show(one, Boolean(one.firstChild));
+  // views behind "Details" are not drawn while they cannot be seen
+  const hides = options.views ? [] : wanted.map((view) => !FIRST.includes(view.name));
+  return {
+    stage,
+    views,
+    update(/** @type {any} */ frame, /** @type {any} */ state) {
+      show(details, Boolean(options.views) || state.details);
+      views.forEach((view, i) => {
+        if (!hides[i] || state.details) view.update(frame, state);
+      });
+    },
+  };
+}
+
+/**
+ * Above the stage: what will happen, in a sentence; with the details also what the run is.
+ * @param {import("./decode.js").Data} data @param {any} options
+ * @param {boolean} live whether the run is in progress: then more is known with every round
+ */
+function headOf(data, options, live) {
+  const supposing = h("b", {
+    class: "svp-badge svp-supposing",
+    text: "what if: text, cards and caption still show what happened",
+  });
+  const [name, rule, about] = [h("b"), h("span"), h("span")];
+  const opening = h("p", { class: "svp-opening" });
+  const el = h("div", { class: "svp-head1" }, [name, rule, about, supposing]);
+  return {
+    el,
+    opening,
+    say() {
+      setText(name, options.title || data.header.label);
+      setText(rule, data.header.rule_label);
+      setText(about, data.header.about ?? "");
+      setText(opening, data.header.hints.opening);
+      show(opening, !options.views);
+    },
+    /** @param {any} state */
+    update(state) {
+      const all = Boolean(options.views) || state.details,
+        what = Boolean(state.whatIf);
+      for (const one of [rule, about]) show(one, all);
+      show(name, all || live || Boolean(options.title));
+      show(supposing, what);
+      show(el, all || what || !name.hidden);
+    },
+  };
 }
 
 /**
@@ -192,8 +257,10 @@ export function buildPlayer(el, data, model, feed = null) {
     step: 0,
     playing: false,
     speed: 2,
-    guided: Boolean(options.guided),
+    guided: options.guided !== false,
     predict: false,
+    details: false,
+    why: false,
     hint: false,
     book,
     whatIf: /** @type {any} */ (null),
@@ -234,31 +301,27 @@ export function buildPlayer(el, data, model, feed = null) {
 
   const it = { data, time, state, feed, options, book, newest, root, clock };
   const player = actsOf(it);
-  const bar = controls(player, { standalone: Boolean(options.standalone), length: time.length });
+  const bar = controls(player, {
+    standalone: Boolean(options.standalone),
+    length: time.length,
+    details: !options.views,
+    why: data.header.hints.decides === "u",
+  });
   const captionBox = h("div", { class: "svp-caption" });
   const live = h("div", { class: "svp-live", "aria-live": "polite", "data-testid": "svp-live" });
   const predicting = predictPanel(data, player);
-  const { stage, views } = stageOf(it, player, [captionBox, predicting.el]);
-  const supposing = h("b", {
-    class: "svp-badge svp-supposing",
-    hidden: true,
-    text: "what if: text, cards and caption still show what happened",
-  });
-  const name = h("b"),
-    rule = h("span");
-  const head = h("div", { class: "svp-head1" }, [name, rule, supposing]);
-  /** What the run is: of one in progress more is known with every round. */
-  function headed() {
-    setText(name, options.title || data.header.label);
-    setText(rule, data.header.rule_label);
+  const { stage, views, update: drawViews } = stageOf(it, player, [captionBox, predicting.el]);
+  const head = headOf(data, options, Boolean(feed));
+  const headed = () => {
+    head.say();
     setAttr(root, "aria-label", `Player: ${data.header.label}`);
-  }
+  };
   headed();
-  root.append(head, stage, bar.list, bar.el, live);
+  root.append(head.el, head.opening, stage, bar.list, bar.el, live);
   el.append(root);
 
   const draw = () => keepingFocus(root, update);
-  Object.assign(it, { bar, live, draw, move, follow, settle, announce });
+  Object.assign(it, { bar, live, draw, move, follow, settle, announce, relink });
   /** What the live region told: the step, and whether as a question. */
   let told = { step: -1, asked: false };
 
@@ -266,7 +329,8 @@ export function buildPlayer(el, data, model, feed = null) {
     const asks = state.predict && book.asks(frameAt(data, time, state.step));
     const frame = frameAt(data, time, state.step, asks);
     player.frame = frame;
-    for (const view of views) view.update(frame, state);
+    drawViews(frame, state);
+    head.update(state);
     bar.update(frame, heading() ? { ...state, playing: true } : state);
     feed?.changed?.();
     predicting.update(frame, state);
@@ -276,12 +340,17 @@ export function buildPlayer(el, data, model, feed = null) {
     setAttr(root, "data-phase", frame.phase);
     setAttr(root, "data-step", frame.step);
     setAttr(root, "data-whatif", Boolean(state.whatIf) || null);
-    show(supposing, Boolean(state.whatIf));
     // a question is said as soon as it stands; what was said of another step does not stay
     if (frame.concealed && !(told.asked && told.step === frame.step)) announce();
     else if (told.step !== frame.step || (told.asked && !frame.concealed)) setText(live, "");
     // at this pace hardly anybody sees a transition, and each costs a layer of its own
     setAttr(root, "data-fast", (state.playing && state.speed >= 4) || null);
+  }
+
+  /** Whether the details are open stays in the page's address, and leaves no step behind. */
+  function relink() {
+    if (options.standalone)
+      history.replaceState(null, "", toHash(time.at(state.step), state.details));
   }
 
   /** @param {number} step */
@@ -333,7 +402,11 @@ export function buildPlayer(el, data, model, feed = null) {
 
   const listen = (target, event, does, more = {}) =>
     target.addEventListener(event, does, { ...more, signal: off.signal });
-  const act = (asked, ...more) => (asked === "find" ? bar.find.focus() : player[asked](...more));
+  const act = (asked, ...more) => {
+    if (asked !== "find") return player[asked](...more);
+    if (!state.details) player.details();
+    bar.find.focus();
+  };
   listenToKeys(
     root,
     off.signal,
@@ -363,12 +436,16 @@ export function buildPlayer(el, data, model, feed = null) {
   );
   watch.observe(root);
   const fromLink = () => {
-    const position = options.standalone ? fromHash(location.hash) : null;
+    if (!options.standalone) return;
+    state.details = /(^#|&)details\b/.test(location.hash);
+    const position = fromHash(location.hash);
     if (position) player.go(time.step(position));
+    else draw();
   };
   listen(window, "hashchange", fromLink);
 
-  move(feed ? newest() : model.get("step") || 0);
+  const opens = time.start[data.header.opening];
+  move(feed ? newest() : (model.get("step") ?? -1) < 0 ? opens : model.get("step"));
   fromLink();
   announce();
   let gone = false;

@@ -202,9 +202,13 @@ function next(data, time, hits, step) {
   return -1;
 }
 
-/** "#round=3&phase=decide&node=1" and back. @param {Position} position */
-export function toHash({ round, phase, node }) {
-  return `#round=${round}&phase=${phase}` + (node < 0 ? "" : `&node=${node}`);
+/**
+ * "#round=3&phase=decide&node=1" and back.
+ * @param {Position} position @param {boolean} [details] whether the details are open
+ */
+export function toHash({ round, phase, node }, details = false) {
+  const place = `#round=${round}&phase=${phase}` + (node < 0 ? "" : `&node=${node}`);
+  return details ? `${place}&details` : place;
 }
 
 /** @param {string} hash @returns {Position | null} */

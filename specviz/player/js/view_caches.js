@@ -25,7 +25,7 @@ export function cacheAt(data, frame, which) {
 
 /**
  * The slots of a cache at a frame: `kept` was there before, `new` was written in this round,
- * `gone` was rolled back, `empty` has not been written.
+ * `gone` was rolled back, `empty` has not been written, `lacks` only the other cache has.
  * @param {Data} data @param {Frame} frame @param {"target" | "draft"} which
  */
 export function slotsAt(data, frame, which) {
@@ -40,7 +40,9 @@ export function slotsAt(data, frame, which) {
   const slots = [];
   for (let at = low; at < high; at++) {
     const back = frame.settled && at >= cache.after && at < cache.peak;
-    const state = back ? "gone" : at >= cache.now ? "empty" : at < cache.before ? "kept" : "new";
+    const lacks = frame.settled && cache.used && at >= cache.after && at < other.after;
+    const empty = lacks ? "lacks" : "empty";
+    const state = back ? "gone" : at >= cache.now ? empty : at < cache.before ? "kept" : "new";
     slots.push({ at, state, text: textAt(data, r, at) });
   }
   return { ...cache, low, slots };
@@ -73,13 +75,14 @@ export const cachesView = {
         h("b", { text: which, class: `svp-${which}` }),
         length,
       ]);
-      const row = h("div", { class: "svp-cells" });
+      const row = h("div", { class: "svp-cells", "data-of": which });
       return { which, head, length, row, cells: pool(row, cell) };
     });
     const key = h("div", { class: "svp-key" }, [
       h("span", { class: "svp-c-kept", text: "kept" }),
       h("span", { class: "svp-c-new", text: "written in this round" }),
       h("span", { class: "svp-c-gone", text: "rolled back" }),
+      h("span", { class: "svp-c-lacks", text: "the draft still lacks" }),
     ]);
     const el = h("div", { class: "svp-caches" }, [...strips.flatMap((s) => [s.head, s.row]), key]);
     return {

@@ -1,10 +1,11 @@
-// (b) The phase: draft one by one, verify in one pass, accept or reject, resample, roll back.
+// (b) The stage: two models, the draft's cards between them, one picture of the step below.
 
 import { inBlocks, passes } from "./block.js";
 import { NONE, tokenText } from "./decode.js";
 import { h, pool, setAttr, setBar, setText, show, trimmed } from "./dom.js";
 import { PHASES } from "./timeline.js";
 import { count, number } from "./numbers.js";
+import { stagePanel } from "./stage_panel.js";
 import { evidence } from "./words.js";
 
 /** @typedef {import("./decode.js").Data} Data */
@@ -66,7 +67,16 @@ export const phaseView = {
       { class: "svp-strip", role: "list", "aria-label": "Phases of a round" },
       steps,
     );
-    const beam = h("div", { class: "svp-beam", "aria-hidden": "true" });
+    const { models } = data.header.hints;
+    const model = (/** @type {"draft" | "target"} */ which) =>
+      h("div", { class: `svp-model svp-model-${which}` }, [
+        h("b", { text: models[which][0] }),
+        h("span", { text: models[which][1] }),
+      ]);
+    const draft = model("draft"),
+      target = model("target"),
+      panel = stagePanel(data),
+      under = h("div", { class: "svp-under" });
     const cards = h("div", {
       class: "svp-cards",
       role: "list",
@@ -81,11 +91,13 @@ export const phaseView = {
     if (!data.isTree) proposals(Math.min(MOST, widest));
     cards.append(closing.el); // after the proposals made so far
     cards.style.setProperty("--svp-n", String(Math.min(MOST, widest) + 1));
-    const el = h("div", { class: "svp-phase" }, [
-      strip,
-      h("div", { class: "svp-deck" }, [beam, cards]),
-      more,
+    const deck = h("div", { class: "svp-deck" }, [cards, more]);
+    const arena = h("div", { class: "svp-arena" }, [
+      draft,
+      h("div", { class: "svp-middle" }, [deck]),
+      target,
     ]);
+    const el = h("div", { class: "svp-phase" }, [strip, arena, under, panel.el]);
 
     cards.addEventListener("click", (/** @type {any} */ event) => {
       const hit = event.target.closest?.(".svp-card");
@@ -99,9 +111,16 @@ export const phaseView = {
 
     return {
       el,
-      /** @param {Frame} frame */
-      update(frame) {
+      /** Where the text goes, between the two models. */
+      middle: arena.childNodes[1],
+      /** Where the caption goes, above the picture of the step. */
+      under,
+      /** @param {Frame} frame @param {any} [state] */
+      update(frame, state = {}) {
         const n = frame.status.length;
+        panel.update(frame, state);
+        setAttr(draft, "data-on", frame.phase === "draft" || null);
+        setAttr(target, "data-on", (frame.phase !== "draft" && frame.phase !== "rollback") || null);
         const at = PHASES.indexOf(frame.phase);
         const kind = data.round.closing_kind[frame.round];
         steps.forEach((step, i) => {
@@ -114,9 +133,10 @@ export const phaseView = {
           hint = steps[3].lastChild;
         setText(last, kind === 1 ? "Resample" : kind === 2 ? "Bonus" : "Sample");
         setText(hint, kind === 1 ? data.header.hints.instead : "from the target's p");
-        setAttr(beam, "data-on", frame.phase === "verify" || null);
+        setAttr(deck, "data-flash", frame.phase === "verify" || null);
 
-        const shown = chosen(frame);
+        show(deck, !data.isTree);
+        const shown = data.isTree ? [] : chosen(frame);
         const made = proposals(shown.length);
         shown.forEach((node, k) => fill(data, frame, made[k], node));
         if (closing.el !== cards.lastChild) cards.append(closing.el);
@@ -183,6 +203,8 @@ export function testSaid(data, frame, node) {
   return passes(data, frame.first + node) ? "test ✓ passes" : "test ✗ fails";
 }
 
+const CLOSES = { correction: "replaces it", bonus: "bonus", plain: "from p" };
+
 const NAMES = {
   ghost: "proposed",
   asked: "in question",
@@ -194,14 +216,20 @@ const NAMES = {
 
 function fillClosing(data, frame, one) {
   const r = frame.round,
-    hidden = frame.closing === "hidden";
+    hidden = frame.closing === "hidden",
+    open = hidden && frame.seenP && frame.status.length > 0;
   const token = data.round.closing[r];
   const cut = !data.round.closing_emitted[r];
   setText(one.text, hidden || token === NONE ? "" : trimmed(tokenText(data, token)));
-  setText(one.glyph, GLYPHS[cut ? "cut" : frame.closing]);
-  setAttr(one.el, "data-status", hidden ? "hidden" : cut ? "cut" : frame.closing);
+  setText(one.glyph, open ? "p" : GLYPHS[cut ? "cut" : frame.closing]);
+  setAttr(one.el, "data-status", open ? "open" : hidden ? "hidden" : cut ? "cut" : frame.closing);
   setAttr(one.el, "data-focus", frame.phase === "close" || null);
   setBar(one.p, 0, hidden ? 0 : data.round.closing_p[r]);
-  setText(one.numbers[0], hidden ? "" : frame.closing);
-  setText(one.numbers[1], hidden ? "" : number(data.round.closing_p[r]));
+  setText(one.numbers[0], open ? "one more p," : hidden ? "" : CLOSES[frame.closing]);
+  setText(one.numbers[1], open ? "after the last" : hidden ? "" : number(data.round.closing_p[r]));
+  setAttr(
+    one.el,
+    "aria-label",
+    hidden ? null : `${trimmed(tokenText(data, token))}: ${frame.closing}`,
+  );
 }

@@ -7,7 +7,17 @@ import { apart, duration, inStep, is, number, quoted } from "./numbers.js";
 /** @typedef {import("./frame.js").Frame} Frame */
 
 /** What is said at a step, in the order of the table. */
-const WORDS = ["caption", "says", "title", "asked", "saysAsked", "question"];
+const WORDS = [
+  "caption",
+  "says",
+  "title",
+  "picture",
+  "lines",
+  "asked",
+  "saysAsked",
+  "question",
+  "linesAsked",
+];
 
 /**
  * The numbers of a proposal, as the rule used them.
@@ -50,6 +60,23 @@ export function told(data, frame, which) {
   return fill(data, frame, data.header.words[data.step.words[frame.step]][WORDS.indexOf(which)]);
 }
 
+/** What is drawn of a step, and what is written into it. @param {Data} data @param {Frame} frame */
+export function pictureAt(data, frame) {
+  const words = data.header.words[data.step.words[frame.step]],
+    lines = words[WORDS.indexOf(frame.concealed ? "linesAsked" : "lines")];
+  return {
+    name: words[WORDS.indexOf("picture")],
+    lines: lines.map((one) => fill(data, frame, one)),
+  };
+}
+
+/** The row that a step is about; at the end of a round that of its rejected or last proposal. */
+export function rowInQuestion(data, frame) {
+  const at = data.round.rejected[frame.round],
+    last = frame.status.length - 1;
+  return frame.first + (frame.node >= 0 ? frame.node : at === NONE ? last : at);
+}
+
 /** @param {Data} data @param {Frame} frame */
 export function caption(data, frame) {
   return told(data, frame, frame.concealed ? "asked" : "caption");
@@ -90,6 +117,10 @@ function valueOf(data, frame, name, index) {
   if (name === "c") return token(data.round.closing[r]);
   if (name === "mass") return number(massLeft(data, r));
   if (OF_ROUND[name]) return OF_ROUND[name][1](data.round[OF_ROUND[name][0]][r]);
+  if (name === "ours") return duration(data.round.draft_seconds[r] + data.round.verify_seconds[r]);
+  if (name === "alone") return duration((data.round.nodes[r] + 1) * data.header.baseline.seconds);
+  const overlap = data.node.overlap[rowInQuestion(data, frame)];
+  if (name === "over" || name === "left") return number(name === "over" ? overlap : 1 - overlap);
   const own = data.node.own[row];
   if (name === "own") return own === NONE ? "another one" : token(own);
   if (OF_RACE[name]) return number(data.node[OF_RACE[name]][row]);

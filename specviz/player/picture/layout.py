@@ -16,6 +16,7 @@ from specviz.player.picture import (
     view_draw,
     view_lanes,
     view_measures,
+    view_panel,
     view_phase,
     view_text,
     view_tree,
@@ -34,6 +35,7 @@ NARROW = 760.0
 DRAWN: dict[str, ModuleType] = {
     "text": view_text,
     "phase": view_phase,
+    "panel": view_panel,
     "tree": view_tree,
     "bars": view_bars,
     "draw": view_draw,
@@ -41,8 +43,8 @@ DRAWN: dict[str, ModuleType] = {
     "lanes": view_lanes,
     "measures": view_measures,
 }
-ROWS = (("text",), ("caption",), ("phase",), ("tree",), ("bars", "draw"), ("caches", "lanes",
-        "measures"))  # fmt: skip
+ROWS = (("text",), ("phase",), ("tree",), ("caption",), ("panel",), ("bars", "draw"), ("caches",
+        "lanes", "measures"))  # fmt: skip
 
 
 def pictured(run: Run, frame: Frame, views: Sequence[str], width: float) -> Scene:
@@ -80,6 +82,8 @@ def pictured(run: Run, frame: Frame, views: Sequence[str], width: float) -> Scen
 def _rows(run: Run, views: Sequence[str], width: float) -> list[tuple[str, ...]]:
     """Return what stands beside each other; a tree is drawn only where there is one."""
     rows: list[tuple[str, ...]] = []
+    if "phase" in views:  # the picture of the step belongs to the stage
+        views = [*(name for name in views if name != "text" or width < NARROW), "panel"]
     for row in ROWS:
         asked = tuple(name for name in row if name in views and (name != "tree" or run.is_tree))
         rows += [(name,) for name in asked] if width < NARROW else [asked] if asked else []
@@ -90,6 +94,8 @@ def _told(name: str, views: Sequence[str]) -> dict[str, Any]:
     """Return what a view is told about the others."""
     if name == "draw":
         return {"says": "caption" not in views}
+    if name == "phase":
+        return {"text": "text" in views}
     if name == "text":
         return {"lines": 2 if "phase" in views or "tree" in views else 5}
     return {}
@@ -120,9 +126,16 @@ def _caption(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: fl
     return high
 
 
+def filling(run: Run, frame: Frame, views: Sequence[str], width: float, height: float) -> Scene:
+    """Return a frame's scene that fills this size, with letters as large as can be."""
+    drawn = [pictured(run, frame, views, width * share) for share in (1.0, 0.9, 0.8, 0.7, 0.6)]
+    best = max(drawn, key=lambda one: min(width / one.width, height / one.height))
+    return fitted_to(best, width, height)
+
+
 def fitted_to(scene: Scene, width: float, height: float) -> Scene:
-    """Return a scene of exactly this size: made smaller if it is too high, and in the middle."""
-    scale = min(1.0, width / scene.width, height / scene.height)
+    """Return a scene of exactly this size: as large as fits, and in the middle."""
+    scale = min(width / scene.width, height / scene.height)
     left = (width - scale * scene.width) / 2
     top = max(0.0, (height - scale * scene.height) / 2)
     return Scene(width, height, [_moved(item, scale, left, top) for item in scene.items])

@@ -11,8 +11,9 @@ from specviz.player.steps.views import SLOTS_BEFORE, Slot, slots_at
 from specviz.player.steps.words import trimmed
 
 CELL, GAP, STRIP = 30.0, 3.0, 66.0
-NARROWEST, WIDE, TITLE = 58.0, 900.0, 270.0
-SAID = (("kept", 0), ("written now", 1), ("rolled back", 2))
+COLOUR = {"target": "p", "draft": "q"}
+NARROWEST, WIDE, TITLE = 58.0, 900.0, 230.0
+SAID = (("kept", 0), ("written now", 1), ("rolled back", 2), ("the draft lacks", 3))
 
 
 def height(run: Run, width: float) -> float:
@@ -39,7 +40,7 @@ def _strip(
     scene: Scene, run: Run, frame: Frame, which: str, x: float, y: float, width: float
 ) -> None:
     cache, slots = slots_at(run, frame, which)
-    name = scene.text(x, y + 17, f"{which} cache", 16, bold=True)
+    name = scene.text(x, y + 17, f"{which} cache", 16, f"{COLOUR[which]}_ink", bold=True)
     if not cache.used:
         none = "has none of its own" if which == "draft" else "not recorded"
         scene.text(x + name + 10, y + 17, none, 15, "muted")
@@ -50,12 +51,13 @@ def _strip(
     elif cache.now > cache.before:
         change = f" (+{cache.now - cache.before})"
     scene.text(x + name + 10, y + 17, f"{cache.now} tokens{change}", 15, "muted")
-    _cells(scene, run, frame, slots, x, y + 24, width)
+    _cells(scene, run, frame, slots, x, y + 24, width, COLOUR[which])
 
 
 def _cells(
-    scene: Scene, run: Run, frame: Frame, slots: list[Slot], x: float, y: float, width: float
-) -> None:
+    scene: Scene, run: Run, frame: Frame, slots: list[Slot], x: float, y: float, width: float,
+    colour: str,
+) -> None:  # fmt: skip
     fits = max(4, int((width + GAP) // (NARROWEST + GAP)))
     most = min(fits, max(8, SLOTS_BEFORE + 2 + int(run.round["nodes"].max())))
     slots = _around(run, frame, slots, most)
@@ -73,11 +75,15 @@ def _cells(
             struck = [(middle - long / 2, y + 15.5), (middle + long / 2, y + 15.5)]
             scene.line(struck, "rejected", width=1.5)
             continue
+        if slot.state == "lacks":
+            scene.box(left, y, wide, CELL, stroke="q", width=2, dash=(2, 3))
+            scene.text(middle, y + 20, text, 14, "q_ink", anchor="middle", room=wide - 6)
+            continue
         new = slot.state == "new"
-        ground, border = ("q_tint", "q") if new else ("panel", "line")
+        ground, border = (f"{colour}_tint", colour) if new else ("panel", "line")
         scene.box(left, y, wide, CELL, fill=ground, stroke=border, width=1.5 if new else 1)
         if new:
-            scene.box(left, y + CELL - 4, wide, 4, fill="q")
+            scene.box(left, y + CELL - 4, wide, 4, fill=colour)
         ink = "text" if new else "muted"
         scene.text(middle, y + 20, text, 14, ink, anchor="middle", room=wide - 6)
 
@@ -111,11 +117,15 @@ def _key_width() -> float:
 
 def _key(scene: Scene, x: float, y: float, width: float | None = None) -> None:
     at = x
-    size = 13.5 if width is None else min(13.5, 13.5 * width / _key_width())
+    gaps = 36.0 * len(SAID) - 16
+    size = 13.5
+    if width is not None:
+        size *= min(1.0, (width - gaps) / (_key_width() - gaps))
     for name, state in SAID:
-        if state == 2:
-            scene.box(at, y - 11, 12, 12, stroke="rejected", width=1.5, dash=(3, 2))
+        if state > 1:
+            border, dash = ("rejected", (3.0, 2.0)) if state == 2 else ("q", (2.0, 2.0))
+            scene.box(at, y - 11, 12, 12, stroke=border, width=1.5, dash=dash)
         else:
-            ground, border = ("q", "q") if state else ("panel", "muted")
-            scene.box(at, y - 11, 12, 12, fill=ground, stroke=border)
+            scene.box(at, y - 11, 12, 12, fill="panel", stroke="muted")
+            scene.box(at, y - 3 if state else y + 1, 12, 4 if state else 0, fill="muted")
         at += 18 + scene.text(at + 18, y, name, size, "muted") + 18

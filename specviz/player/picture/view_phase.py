@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from specviz.core.formatting import format_number
 from specviz.core.names import PHASES
+from specviz.player.picture import view_text
 from specviz.player.picture.marks import GLYPHS, LOOKS, Look
-from specviz.player.picture.scene import Scene, measure
+from specviz.player.picture.scene import Scene, measure, wrapped
 from specviz.player.steps.frames import Frame
 from specviz.player.steps.run import Run
 from specviz.player.steps.words import evidence, in_blocks, trimmed
@@ -13,42 +14,111 @@ from specviz.player.steps.words import evidence, in_blocks, trimmed
 SLIM = 126.0
 """Below this width a phase has no room for a hint."""
 STRIP, CARD, GAP = 56.0, 88.0, 8.0
+SMALL, LARGE, BESIDE, MODEL = 130.0, 165.0, 18.0, 44.0
+"""Widths of the draft's and the target's box, the gap beside them, their height on a phone."""
+NARROW, LINES = 700.0, 2
 ACROSS, MOST = 9, 17
 """Cards in a row, and of a round, the closing token's included."""
 COLOURS = {"draft": "q", "verify": "p", "decide": "accepted", "close": "p", "rollback": "muted"}
 
 
-def height(run: Run, width: float) -> float:
+def height(run: Run, width: float, text: bool = True) -> float:
     """Return how high the view is: rows for the round with most proposals, none for a tree."""
+    return STRIP + 10 + _stage(run, width, text)
+
+
+def _stage(run: Run, width: float, text: bool) -> float:
+    """Return how high the part between the models is."""
+    if width < NARROW:
+        return MODEL + 10 + _deck(run, width)
+    written = view_text.height(run, _middle(width), LINES) + 8 if text else 0.0
+    return max(120.0, written + _deck(run, _middle(width)))
+
+
+def _middle(width: float) -> float:
+    return width - SMALL - LARGE - 2 * BESIDE
+
+
+def _deck(run: Run, width: float) -> float:
+    """Return how high the cards are."""
     rows = -(-_cards(run) // _across(run, width))
-    return STRIP + (rows * (_tall(run) + GAP) + 4 if rows else 0)
+    return rows * (_tall(run) + GAP) + 4 if rows else 0.0
 
 
-def draw(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float) -> None:
-    """Draw the five phases and a card for each proposal."""
+def draw(
+    scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float, text: bool = True
+) -> None:
+    """Draw the five phases, and the cards between the two models, with the text above them."""
     _strip(scene, run, frame, x, y, width)
+    top, high = y + STRIP + 10, _stage(run, width, text)
+    if width < NARROW:
+        half = (width - GAP) / 2
+        _model(scene, run, frame, "draft", x, top, half, MODEL)
+        _model(scene, run, frame, "target", x + half + GAP, top, half, MODEL)
+        _deal(scene, run, frame, x, top + MODEL + 14, width)
+        return
+    left, wide = x + SMALL + BESIDE, _middle(width)
+    tall = min(110.0, high)
+    _model(scene, run, frame, "draft", x + 2, top + high - tall - 2, SMALL - 2, tall)
+    _model(scene, run, frame, "target", left + wide + BESIDE, top + 2, LARGE - 2, high - 4)
+    if text:
+        view_text.draw(scene, run, frame, left, top, wide, LINES)
+        top += view_text.height(run, wide, LINES) + 8
+    _deal(scene, run, frame, left, top + 4, wide)
+
+
+def _model(
+    scene: Scene, run: Run, frame: Frame, which: str, x: float, y: float, wide: float, high: float
+) -> None:
+    """Draw a model as a thing: its name, what it does, and a strong border while it works."""
+    name, says = run.header["hints"]["models"][which]
+    colour = "q" if which == "draft" else "p"
+    at_work = "draft" if which == "draft" else ("verify", "decide", "close")
+    on = frame.phase in at_work
+    ground = f"{colour}_tint" if on else "panel"
+    scene.box(x, y, wide, high, fill=ground, stroke=colour, width=5 if on else 2, radius=10)
+    size = 19.0 if which == "draft" else 24.0
+    slim = high < 70
+    middle = x + wide / 2
+    base = y + high / 2 + (size * 0.36 if slim else -10)
+    scene.text(middle, base, name, size, f"{colour}_ink", bold=True, anchor="middle",
+               room=wide - 12)  # fmt: skip
+    if slim:
+        return
+    for i, line in enumerate(wrapped(says, wide - 16, 14.5)[:3]):
+        scene.text(middle, base + 22 + 19 * i, line, 14.5, anchor="middle", room=wide - 10)
+
+
+def _deal(scene: Scene, run: Run, frame: Frame, x: float, top: float, width: float) -> None:
+    """Draw a card for each proposal, and one for the token that closes the round."""
     if not _cards(run):
         return
     across = _across(run, width)
     wide = (width - (across - 1) * GAP) / across
-    top = y + STRIP + GAP + 2
     if frame.phase == "verify":
         rows = -(-_cards(run) // across)
         scene.box(
             x - 5, top - 5, width + 10, rows * (_tall(run) + GAP) + 2, fill="p_tint", stroke="p",
-            width=2, radius=8,
+            width=3, radius=8,
         )  # fmt: skip
     shown = min(len(frame.status), MOST - 1)
+
+    def place(k: int) -> tuple[float, float]:
+        return x + (k % across) * (wide + GAP), top + (k // across) * (_tall(run) + GAP)
+
     for k in range(shown):
-        place = (x + (k % across) * (wide + GAP), top + (k // across) * (_tall(run) + GAP))
-        _card(scene, run, frame, k, *place, wide)
+        _card(scene, run, frame, k, *place(k), wide)
     k = min(shown, _cards(run) - 1)
     if frame.closing != "hidden":
-        place = (x + (k % across) * (wide + GAP), top + (k // across) * (_tall(run) + GAP))
-        _closing(scene, run, frame, *place, wide)
-    left = len(frame.status) - shown
-    if left:
-        scene.text(x + width, y + STRIP + 2, f"and {left} more", 14, "muted", anchor="right")
+        _closing(scene, run, frame, *place(k), wide)
+    elif frame.seen_p and frame.status:
+        left, y = place(k)
+        scene.box(left, y, wide, _tall(run), fill="background", stroke="p", width=2, dash=(2, 3))
+        for i, line in enumerate(wrapped("one more p, after the last", wide - 16, 15)[:3]):
+            scene.text(left + 10, y + 30 + 20 * i, line, 15, "p_ink", room=wide - 16)
+    more = len(frame.status) - shown
+    if more:
+        scene.text(x + width, top - 5, f"and {more} more", 14, "muted", anchor="right")
 
 
 def _cards(run: Run) -> int:

@@ -137,6 +137,12 @@ def _closing_draw(run: Run, frame: Frame) -> Draw:
     )
 
 
+def closing_pieces(run: Run, frame: Frame) -> list[Piece]:
+    """Return the pieces of the distribution that closes a round, the token drawn among them."""
+    pieces = distribution_pieces(run, "round", "distribution", frame.round)
+    return _with_closing(run, frame, pieces)
+
+
 def _with_closing(run: Run, frame: Frame, pieces: list[Piece]) -> list[Piece]:
     """Return a distribution's pieces; the token drawn is always one of them."""
     r, token = frame.round, int(run.round["closing"][frame.round])

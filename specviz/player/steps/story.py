@@ -232,8 +232,9 @@ def _of_draft(run: Run, of: Array, k: Array, phase: Array, node: Array) -> list[
 
 
 def _of_pass(run: Run, of: Array, k: Array, phase: Array, node: Array) -> list[Array]:
-    return [run.round["nodes"][of], run.round["verify_seconds"][of] > 0,
-            run.round["draft_seconds"][of] > 0]  # fmt: skip
+    measured = bool((run.header["baseline"] or {}).get("measured"))
+    timed = run.round["verify_seconds"][of] > 0
+    return [run.round["nodes"][of], timed, run.round["draft_seconds"][of] > 0, timed & measured]
 
 
 def _of_verdict(run: Run, of: Array, k: Array, phase: Array, node: Array) -> list[Array]:
@@ -347,9 +348,9 @@ def _explains(run: Run, r: int) -> float:
     if run.judged_by_u and not in_blocks(run):
         parts += [(kept & (at["acceptance"] >= 1)).any(), (kept & (at["acceptance"] < 1)).any()]
     texts = [run.text(int(token)) for token in [*at["token"], run.round["closing"][r]]]
-    whole = sum(one.startswith(" ") and one[1:].isalpha() for one in texts) / len(texts)
+    whole = sum(one.startswith(" ") and one[2:].isalpha() for one in texts) / len(texts)
     judged_ = kept | rejected
     numbers = np.concatenate([at["p"][judged_], at["q"][judged_]])
     neat = float((numbers >= NEAT).mean()) if len(numbers) else 0.0
     few = 1.0 if last - first <= 6 else 0.0
-    return 2.0 * sum(map(bool, parts)) + 2 * whole + 2 * neat + few
+    return 2.0 * sum(map(bool, parts)) + 5 * whole + 4 * neat + few

@@ -105,9 +105,51 @@ def _closing_bars(run: Run, frame: Frame) -> Bars:
     )
 
 
+SHOWN = 5
+"""Tokens in the picture of a step, but the rest."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A token, or all others: its p and q, what both have, and what p has above q."""
+
+    text: str
+    p: float
+    q: float
+    over: float
+    rest: float
+    proposed: bool = False
+    others: bool = False
+
+
+def parts_at(run: Run, row: int, by: str) -> list[Part]:
+    """Return the tokens at a proposal with the most of ``p``, ``q`` or ``rest``, the rest last."""
+    listed = zip(run.node["top"][row], run.node["top_p"][row], run.node["top_q"][row], strict=True)
+    x, own = run.node["token"][row], (float(run.node["p"][row]), float(run.node["q"][row]))
+    found = []
+    for token, *both in listed:
+        if token != NONE:
+            p, q = own if token == x and min(own) >= 0 else map(float, both)
+            text = trimmed(run.text(int(token)))
+            found.append(Part(text, p, q, min(p, q), max(0.0, p - q), bool(token == x)))
+    found.sort(key=lambda one: -float(getattr(one, by)))
+    kept = found[:SHOWN]
+    kept[-1:] = [one for one in found[SHOWN:] if one.proposed] or kept[-1:]
+    left = [one for one in found if not any(one is other for other in kept)]
+    pa, pb = (float(mass) for mass in run.node["tail_p"][row])
+    qa, qb = (float(mass) for mass in run.node["tail_q"][row])
+    p, q = pa + pb + sum(one.p for one in left), qa + qb + sum(one.q for one in left)
+    over = qa + pb + sum(one.over for one in left)
+    return [*kept, Part("all others", p, q, over, max(0.0, p - over), others=True)]
+
+
 def scale_of(bars: Bars) -> float:
-    """Return the end of the scale: the smallest round number that holds every bar."""
-    most = max(max(0.0 if bars.mode == "q" else b.p, b.q) for b in [*bars.rows, bars.tail])
+    """Return the end of the bars' scale."""
+    return end_of(max(max(0.0 if bars.mode == "q" else b.p, b.q) for b in [*bars.rows, bars.tail]))
+
+
+def end_of(most: float) -> float:
+    """Return the smallest round number that holds every bar."""
     return next((end for end in (0.1, 0.2, 0.5) if most <= end), 1.0)
 
 
@@ -124,7 +166,9 @@ def slots_at(run: Run, frame: Frame, which: str) -> tuple[Cache, list[Slot]]:
         if frame.settled and cache.after <= at < cache.peak:
             state = "gone"
         else:
-            state = "empty" if at >= cache.now else "kept" if at < cache.before else "new"
+            lacks = frame.settled and cache.used and cache.after <= at < other.after
+            empty = "lacks" if lacks else "empty"
+            state = empty if at >= cache.now else "kept" if at < cache.before else "new"
         slots.append(Slot(at, state, _slot_text(run, frame.round, at)))
     return cache, slots
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from specviz.core.formatting import format_duration, format_number
 from specviz.player.steps.run import ACCEPTED, NONE, Run
@@ -113,8 +113,14 @@ def evidence(run: Run, row: int) -> Evidence:
 _BLANK = re.compile(r"\{(=?)([a-z]+)(\d*)\}")
 
 
+def lines_of(run: Run, frame: Frame) -> list[str]:
+    """Return what is written into the picture of a step."""
+    words = run.header["words"][int(run.step["words"][frame.step])]
+    return [fill(run, frame, one) for one in words[Words._fields.index("lines")]]
+
+
 def told(run: Run, frame: Frame, which: str) -> str:
-    """Return a sentence of a step: ``caption``, ``says`` (of the draw) or ``title`` (of the bars).
+    """Return a sentence of a step: ``caption``, ``says`` (of the draw), ``title`` (of the bars).
 
     Examples
     --------
@@ -164,7 +170,31 @@ def _value(run: Run, frame: Frame, name: str, index: str) -> str:
         if name in ("peak", "after"):
             return f"{int(value)}"
         return (format_number if name in ("cp", "v") else format_duration)(float(value))
+    if name in ("ours", "alone"):
+        return format_duration(_took(run, r, name))
+    if name in ("over", "left"):
+        overlap = float(run.node["overlap"][row_in_question(run, frame)])
+        return format_number(overlap if name == "over" else 1 - overlap)
     return _of_contest(run, row, name) if name != "mass" else format_number(mass_left(run, r))
+
+
+def _took(run: Run, r: int, who: str) -> float:
+    """Return the seconds of a round's drafting and pass, or of as many passes of the target alone.
+
+    These are as many passes as the round's one pass gives distributions.
+    """
+    if who == "ours":
+        return float(run.round["draft_seconds"][r]) + float(run.round["verify_seconds"][r])
+    return (int(run.round["nodes"][r]) + 1) * float(run.header["baseline"]["seconds"])
+
+
+def row_in_question(run: Run, frame: Frame) -> int:
+    """Return the row of the proposal that a step is about; at the end of a round its rejected one.
+
+    Without a rejection it is the last one.
+    """
+    at, last = int(run.round["rejected"][frame.round]), len(frame.status) - 1
+    return frame.first + (frame.node if frame.node >= 0 else last if at == NONE else at)
 
 
 _OF_ROUND = {
@@ -200,14 +230,20 @@ def alone_at(run: Run, seconds: float) -> float:
 
 
 class Words(NamedTuple):
-    """All that is said at a step; the last three only where a verdict can be guessed first."""
+    """All that is said at a step; the last four only where a verdict can be guessed first.
+
+    ``picture`` names what is drawn of the step, ``lines`` is what is written into that picture.
+    """
 
     caption: str
     says: str
     title: str
+    picture: str
+    lines: tuple[str, ...]
     asked: str = ""
     says_asked: str = ""
     question: str = ""
+    lines_asked: tuple[str, ...] = ()
 
 
 class Drafted(NamedTuple):
@@ -225,6 +261,7 @@ class Verified(NamedTuple):
     n: int
     timed: bool
     drafted: bool
+    measured: bool
 
 
 class Judged(NamedTuple):
@@ -279,7 +316,10 @@ def drafted(run: Run, at: Drafted) -> Words:
         says = "{x} won a race over q, with the same noise as the target's own draw."
     without = " without its earlier siblings" if at.later else ""
     title = f"draft q{without}: the target has not looked yet"
-    return Words(f"{caption} The target has not looked yet.", says, title)
+    heading = "What the draft thinks comes here: q"
+    if at.draw == 0:
+        heading = "The draft names this token without a draw: q = 1"
+    return Words(f"{caption} The target has not looked yet.", says, title, "rows", (heading,))
 
 
 def verified(run: Run, at: Verified) -> Words:
@@ -293,6 +333,8 @@ def verified(run: Run, at: Verified) -> Words:
             f"token.{time}",
             about_to(run, proposed=False),
             closing_title(run, 0),
+            "passes",
+            (f"One pass of the target: one distribution p{', {ours}' if at.timed else ''}",),
         )
     what = "the proposal" if at.n == 1 else f"all {at.n} proposals at once"
     apart_ = "" if run.is_tree else f" Token by token this would be {at.n + 1} passes."
@@ -302,6 +344,12 @@ def verified(run: Run, at: Verified) -> Words:
         f"at each proposal, one after {end}.{apart_}{time}",
         about_to(run, proposed=True),
         "target p and draft q",
+        "passes",
+        (
+            f"{at.n} quick {'guess' if at.n == 1 else 'guesses'}, then ONE pass of the target: "
+            f"{count(at.n + 1, 'distribution')} p{', {ours}' if at.measured else ''}",
+            f"Instead of {at.n + 1} passes, one after another{', {alone}' if at.measured else ''}",
+        ),
     )
 
 
@@ -321,7 +369,15 @@ def judged(run: Run, at: Judged) -> Words:
         says = test if not (at.i == at.n - 1 and at.closes) else test + _falls_on(at, "closing")
         ask = f"Does test {at.i + 1} of {at.n} pass?"
         question = f"Test {at.i + 1} of {at.n}: q = {{q}}, p = {{p}}. Does it pass?"
-        return Words(f"{gave}. {test}", says, title, f"{gave}. {ask}", hidden, question)
+        lines = (
+            "✓ passes" if at.below else "✗ does not pass",
+            "The whole bar has height 1.",
+            "Green: this position's share, h = {a}.",
+            f"A random number falls on it: u = {{u}}, {'in' if at.below else 'above'} the green.",
+        )
+        return Words(
+            f"{gave}. {test}", says, title, "u", lines, f"{gave}. {ask}", hidden, question, _HIDDEN
+        )
     ratio = "p / q {=a}" if at.ratio and not at.one_hot else "{a}"
     chance = "always accepted" if at.always else f"accepted with probability {ratio}"
     verdict = "accepted" if at.kept else "rejected"
@@ -337,9 +393,30 @@ def judged(run: Run, at: Judged) -> Words:
         f"{gave}, so it is {chance}. The draw was u {{=u}}: {verdict}.{rest}",
         says,
         title,
+        "u",
+        _on_the_bar(at),
         f"{gave}. Accepted or rejected?",
         hidden,
         "q = {q}, p = {p}. Accepted or rejected?",
+        _HIDDEN,
+    )
+
+
+_HIDDEN = ("?", "The whole bar is q = {q}.", "The target gives p = {p}.")
+
+
+def _on_the_bar(at: Judged) -> tuple[str, ...]:
+    """Return the verdict, and how it follows from the bar on which u falls."""
+    green = "Green: the share {a} of it."
+    if at.always:
+        green = "The target's p = {p} is not less than q: all of it is green."
+    elif at.ratio:
+        green = "Green: the share p / q = {p} / {q} = {a}."
+    return (
+        "✓ accepted" if at.kept else "✗ rejected",
+        f"The whole bar is q = {{q}}, the draft's{', without a draw' if at.one_hot else ''}.",
+        green,
+        f"A random number falls on the bar: u = {{u}}, {'in' if at.below else 'above'} the green.",
     )
 
 
@@ -390,6 +467,7 @@ def _settled_in_block(at: Judged) -> str:
 def _by_token(run: Run, at: Judged, title: str) -> Words:
     """Return the words where the target's own token or p alone decides."""
     rule, says = run.header["rule"], _won(run, at)
+    verdict = "✓ accepted" if at.kept else "✗ rejected"
     if looks_at_p(run):
         asked = "The draft proposed {x}; the target gives it {p2}. Is that enough?"
         enough = "enough: accepted" if at.kept else "too little: rejected"
@@ -397,9 +475,12 @@ def _by_token(run: Run, at: Judged, title: str) -> Words:
             f"The draft proposed {{x}}; the target gives it {{p2}}, which is {enough}.",
             says,
             title,
+            "p",
+            (verdict, "This rule asks only whether p is large enough.", "It is not lossless."),
             asked,
             "No u here: the proposal is accepted if the target's p for it is enough.",
             "p = {p2}. Is that enough?",
+            ("?", "Is p large enough?"),
         )
     # a race is run over p itself, also for a later sibling
     gives = "{a2}" if rule in ("match", "coupled") else "{p2}"
@@ -410,17 +491,20 @@ def _by_token(run: Run, at: Judged, title: str) -> Words:
     if rule == "greedy":
         asked = "The draft proposed {x}; the target takes its most likely token here. The same one?"
         question = "Is it the target's most likely token?"
+        how = "its most likely one"
     else:
         asked = (
             f"The draft proposed {{x}}; the target gives it {gives} and draws its own token here. "
             "The same one?"
         )
         question = "p = {p2}. Does the target draw the same token?"
+        how = "drawn as if it were alone"
     hidden = (
         "No u here: the proposal is accepted if the target's own token is the same. That token is "
         "hidden."
     )
-    return Words(caption, says, title, asked, hidden, question)
+    lines = (verdict, f"The target's own token: {how}.", "Accepted if both are the same.")
+    return Words(caption, says, title, "token", lines, asked, hidden, question, ("?", *lines[1:]))
 
 
 def _won(run: Run, at: Judged) -> str:
@@ -456,7 +540,26 @@ def closed(run: Run, at: Closed) -> Words:
     else:
         says = "The draw {v} falls on {c}."
     caption = _rolled_back(at) if at.over else _closing(run, at)
-    return Words(caption, says, closing_title(run, at.kind))
+    title = closing_title(run, at.kind)
+    if at.over:
+        heading = "Both caches forget what was thrown away, and end where the text ends"
+        return Words(caption, says, title, "caches", (heading,))
+    if at.kind == 1 and at.mass and hints(run)["decides"] == "u":
+        lines = (
+            "1. What the target has above the draft: p − q",
+            "2. These parts in one bar: {mass} of 1, as much as rejection leaves missing",
+            "3. Stretched to 1 (divided by {mass}); a second random number falls on {c}",
+        )
+        return Words(caption, says, title, "residual", lines)
+    where = "the target's p"
+    if at.kind == 2:
+        where = "p after the last proposal, from the same pass"
+    elif at.kind == 1 and run.judged_by_u:
+        where = "the residual"
+    said = f"A random number falls on {where}: {{c}}"
+    return Words(
+        caption, says, title, "drawn", (said if at.draw == 1 else "The target's own token: {c}",)
+    )
 
 
 def _closing(run: Run, at: Closed) -> str:
@@ -539,7 +642,7 @@ def looks_at_p(run: Run) -> bool:
     return run.header["rule"] in ("typical", "threshold")
 
 
-def hints(run: Run) -> dict[str, str]:
+def hints(run: Run) -> dict[str, Any]:
     """Return what is the same at every step: what decides, what u is compared with, and so on."""
     others = "u < its probability" if run.judged_by_u else "the target's own?"
     instead = "from the residual"
@@ -552,13 +655,59 @@ def hints(run: Run) -> dict[str, str]:
         if run.is_tree and run.judged_by_u
         else ""
     )
+    decides = "block" if in_blocks(run) else "u" if run.judged_by_u else "token"
     return {
+        "decides": "p" if looks_at_p(run) else decides,
+        "models": models(run),
+        "opening": opening(run),
         "asks": _ASKS.get(str(run.header["rule"]), others),
         "chance": chance,
         "instead": instead,
+        "why": (
+            "Why it is exact: for every token, both ways together give p",
+            "Green: accepted with probability q · min(1, p / q) = min(p, q), in all {over}. "
+            "Hatched: the rest, {left}, is a rejection; its replacement is drawn from exactly "
+            "what is missing, p − min(p, q). Green and hatched add up to p.",
+        ),
         "hint": f"The draw is u = {{u2}}. Is it below {'h' if in_blocks(run) else chance}?",
         "siblings": siblings,
     }
+
+
+_GUESSES = {
+    "prompt_lookup": "copies from the text so far",
+    "early_exit": "the target's own first layers",
+    "medusa": "small heads on the target",
+    "eagle": "a small head on the target",
+    "parallel": "a small head, all guesses at once",
+    "quantized": "a copy with rounded weights",
+    "target_only": "is not used in this run",
+}
+
+
+def models(run: Run) -> dict[str, list[str]]:
+    """Return what draft and target are called, and in a few words what they do."""
+    name = str(run.header.get("drafter", ""))
+    draft = "Prompt lookup" if name == "prompt_lookup" else "Draft"
+    return {
+        "draft": [draft, _GUESSES.get(name, "small and fast: guesses ahead")],
+        "target": ["Target", "large and slow: checks, and decides"],
+    }
+
+
+def opening(run: Run) -> str:
+    """Return, in two sentences, what is going to happen."""
+    if not run.header["nodes"]:
+        return "The target writes alone, a token a pass: this is what speculation is compared with."
+    exact = (
+        "The text is distributed exactly as if the target had written it alone."
+        if run.header.get("lossless", True)
+        else "Under this rule the text is not distributed exactly as the target's own."
+    )
+    return (
+        "A cheap draft guesses the next tokens; one pass of the expensive target checks them all. "
+        + exact
+    )
 
 
 def about_to(run: Run, proposed: bool) -> str:

@@ -179,20 +179,6 @@ test("a race counts the rounds that were over", () => {
   );
 });
 
-test("a later sibling's numbers are those that its siblings leave", () => {
-  const made = tree();
-  const { el, update } = phaseView.mount(made.data, made.time, {});
-  for (let step = 0; step < made.time.length; step++) {
-    const frame = frameAt(made.data, made.time, step);
-    update(frame);
-    if (frame.phase !== "decide") continue;
-    const bars = barsAt(made.data, frame),
-      x = bars.rows.find((one) => one.x);
-    const card = all(el, (one) => one.attributes?.["data-focus"] === "")[0].textContent;
-    assert.ok(card.includes(`q ${number(x.q)}`) && card.includes(`p ${number(x.p)}`), card);
-  }
-});
-
 test("before the target has looked nothing is in the order of its p", () => {
   const made = run([{ nodes: [[" a", 1, 0.1, 0.3, 0.1]], closing: " d", kind: 2 }]);
   made.data.node.top_p.set([0.1, 0.85, 0]);

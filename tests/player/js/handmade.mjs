@@ -97,6 +97,7 @@ export function run(rounds, more = {}) {
     verify_seconds: F.from(column(() => 0.01)),
     other_seconds: F.from(column(() => 0)),
   };
+  const rule = more.rule ?? "rejection";
   const header = {
     rounds: rounds.length,
     nodes: flat.length,
@@ -104,12 +105,22 @@ export function run(rounds, more = {}) {
     pieces: {},
     prompt: "Once upon",
     prompt_length: more.prompt ?? 2,
-    rule: more.rule ?? "rejection",
+    rule,
     rule_label: "rejection (lossless)",
     judged_by_u: more.judged ?? true,
     label: "draft model",
     baseline: { seconds: 0.01, measured: false },
     hints: {
+      decides:
+        rule === "block"
+          ? "block"
+          : (more.judged ?? true)
+            ? "u"
+            : rule === "typical"
+              ? "p"
+              : "token",
+      models: { draft: ["Draft", "guesses"], target: ["Target", "checks"] },
+      opening: "A draft guesses, a target checks.",
       asks: "u < p / q",
       chance: "min(1, p / q)",
       instead: "from the residual",
@@ -141,27 +152,34 @@ export function run(rounds, more = {}) {
 }
 
 /** What is said, in a few words: the sentences themselves are Python's, and tested there. */
+const ASKED = [
+  "{x} q {=q} p {=p}. Accepted or rejected?",
+  "Hidden.",
+  "q = {q}, p = {p}. Accepted or rejected?",
+  ["?"],
+];
+const judged = (mark, verdict, then) => [
+  `{x} q {=q} p {=p} a {=a}, u {=u}: ${verdict}.`,
+  `u {=u}: ${verdict}.${then}`,
+  "p and q",
+  "u",
+  [`${mark} ${verdict}`, "q {q}", "p {p}", "u {u}"],
+  ...ASKED,
+];
+const closes = (caption, picture) => [
+  caption,
+  "The draw {v} falls on {c}.",
+  "closing",
+  picture,
+  ["{c}"],
+];
 const WORDS = [
-  ["{x} drafted, q {=q}.", "{x} was drawn.", "draft q"],
-  ["One pass.", "Next.", "p and q"],
-  [
-    "{x} q {=q} p {=p} a {=a}, u {=u}: accepted.",
-    "u {=u}: accepted.",
-    "p and q",
-    "{x} q {=q} p {=p}. Accepted or rejected?",
-    "Hidden.",
-    "q = {q}, p = {p}. Accepted or rejected?",
-  ],
-  [
-    "{x} q {=q} p {=p} a {=a}, u {=u}: rejected.",
-    "u {=u}: rejected. {c} is next.",
-    "p and q",
-    "{x} q {=q} p {=p}. Accepted or rejected?",
-    "Hidden.",
-    "q = {q}, p = {p}. Accepted or rejected?",
-  ],
-  ["Closed with {c}, p {=cp}.", "The draw {v} falls on {c}.", "closing"],
-  ["From {peak} to {after}.", "The draw {v} falls on {c}.", "closing"],
+  ["{x} drafted, q {=q}.", "{x} was drawn.", "draft q", "rows", ["q"]],
+  ["One pass.", "Next.", "p and q", "passes", ["one", "many"]],
+  judged("✓", "accepted", ""),
+  judged("✗", "rejected", " {c} is next."),
+  closes("Closed with {c}, p {=cp}.", "drawn"),
+  closes("From {peak} to {after}.", "caches"),
 ];
 
 /** The table of steps, written down as the rounds go. */

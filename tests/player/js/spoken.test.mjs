@@ -86,6 +86,7 @@ test("while it plays the question is said when it stands, and nothing older befo
 test("another u is heard: its verdict at the slider, what follows when it is let go, the way back", () => {
   const made = story(),
     { press, live, root } = opened(made);
+  press("e"); // the draws are among the details
   for (let i = 0; i < 5; i++) press("ArrowRight");
   const was = live(),
     drag = ofClass(root, "svp-drag")[0],
