@@ -26,12 +26,13 @@ from specviz.figures.page import (
     checked,
     page_title,
 )
+from specviz.figures.summary import run_label as label
 from specviz.figures.summary import seconds, times_note
 from specviz.figures.templating import part, render
 from specviz.player.assets import PAGE_ENTRY, loader, packed, script
 from specviz.player.options import baseline_of, checked_options, checked_runs, checked_tree
 from specviz.player.picture.layout import pictured
-from specviz.player.projection import label, pack, project
+from specviz.player.projection import pack, project
 from specviz.player.steps.frames import chosen, frame_at, step_of
 from specviz.player.steps.run import Run, indexed
 from specviz.player.steps.words import spoken

@@ -32,11 +32,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from specviz.figures.escaping import EMPTY, direction, split_gap, visible
-from specviz.figures.page import subtitle
 from specviz.figures.summary import (
     drafter_name,
     judged_by_u,
     rule_label,
+    subtitle,
     target_alone,
     times_note,
 )

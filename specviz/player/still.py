@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any
 from specviz.core import checks
 from specviz.core.atomic_writing import checked_target, write_by
 from specviz.core.formatting import format_duration
+from specviz.figures.summary import run_label as label
 from specviz.figures.summary import seconds
 from specviz.figures.theme import DARK, LIGHT
 from specviz.player.options import VIEWS, checked_trace
 from specviz.player.picture.layout import filling, pictured
 from specviz.player.picture.scene import Scene
-from specviz.player.projection import label, run_of
+from specviz.player.projection import run_of
 from specviz.player.steps.frames import Frame, chosen, frame_at, step_of
 from specviz.player.steps.run import Run
 from specviz.player.steps.words import spoken

@@ -251,8 +251,8 @@ class Race(PlayableWidget):
     def plain_text(self) -> str:
         """Return a line per run: what it is, its tokens, passes and time."""
         from specviz.core.formatting import format_duration
+        from specviz.figures.summary import run_label as label
         from specviz.figures.summary import seconds
-        from specviz.player.projection import label
 
         return "\n".join(
             f"{label(trace)}: {len(trace.tokens)} tokens in {len(trace)} target passes, "

@@ -9,7 +9,8 @@ from specviz.player.picture.scene import Scene, fitted, measure
 from specviz.player.steps.draws import DRAFTS, Contest, Draw, draw_at
 from specviz.player.steps.frames import Frame
 from specviz.player.steps.run import Run
-from specviz.player.steps.words import in_blocks, trimmed
+from specviz.player.steps.sentences import in_blocks
+from specviz.player.steps.words import trimmed
 
 RULER, TOP, LANE = 40.0, 46.0, 26.0
 

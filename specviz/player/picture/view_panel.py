@@ -11,8 +11,9 @@ from specviz.player.picture.scene import Scene, measure
 from specviz.player.steps.draws import Piece, closing_pieces
 from specviz.player.steps.frames import Frame
 from specviz.player.steps.run import NONE, Run
+from specviz.player.steps.sentences import Words
 from specviz.player.steps.views import Part, end_of, parts_at
-from specviz.player.steps.words import Words, evidence, lines_of, mass_left, trimmed
+from specviz.player.steps.words import evidence, lines_of, mass_left, trimmed
 
 HIGH, NARROW = 216.0, 700.0
 PAD, HEADING, ROW = 16.0, 17.0, 25.0

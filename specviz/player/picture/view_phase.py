@@ -9,7 +9,8 @@ from specviz.player.picture.marks import GLYPHS, LOOKS, Look
 from specviz.player.picture.scene import Scene, measure, wrapped
 from specviz.player.steps.frames import Frame
 from specviz.player.steps.run import Run
-from specviz.player.steps.words import evidence, in_blocks, trimmed
+from specviz.player.steps.sentences import in_blocks
+from specviz.player.steps.words import evidence, trimmed
 
 SLIM = 126.0
 """Below this width a phase has no room for a hint."""

@@ -9,7 +9,8 @@ from typing import Any
 from specviz.core.formatting import format_number
 from specviz.player.steps.frames import Frame
 from specviz.player.steps.run import NONE, Run
-from specviz.player.steps.words import RACE, evidence, in_blocks, told, trimmed
+from specviz.player.steps.sentences import RACE, in_blocks
+from specviz.player.steps.words import evidence, told, trimmed
 
 REST = "residual, stacked from 0 to 1: the draw picks the new token"
 OWN_DRAW = "the proposal: the draft's own draw from q"

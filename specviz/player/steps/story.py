@@ -15,8 +15,7 @@ import numpy as np
 
 from specviz.core.names import PHASES
 from specviz.player.steps.run import ACCEPTED, NONE, REJECTED, Array, Projection, Run
-from specviz.player.steps.tree import windows
-from specviz.player.steps.words import (
+from specviz.player.steps.sentences import (
     RACE,
     Closed,
     Drafted,
@@ -30,6 +29,7 @@ from specviz.player.steps.words import (
     judged,
     verified,
 )
+from specviz.player.steps.tree import windows
 
 DRAFT, VERIFY, DECIDE, CLOSE, ROLLBACK = range(len(PHASES))
 

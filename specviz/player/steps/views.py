@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from specviz.player.steps.draws import distribution_pieces
 from specviz.player.steps.frames import Cache, Frame, cache_at, seconds_at
 from specviz.player.steps.run import NONE, Run
-from specviz.player.steps.words import in_blocks, mass_left, told, trimmed
+from specviz.player.steps.sentences import in_blocks
+from specviz.player.steps.words import mass_left, told, trimmed
 
 ROWS = 8
 SLOTS_BEFORE, MOST_SLOTS = 4, 24
