@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from specviz._version import __version__
 
 if TYPE_CHECKING:
-    from specviz import figures, lossless, theory
+    from specviz import bench, figures, lossless, theory
     from specviz.api.generate import generate, stream
     from specviz.core import rules, tabular
     from specviz.core.contract import Draft, Sampling
@@ -71,6 +71,7 @@ __all__ = [
     "__version__",
     "audit",
     "audit_verifier",
+    "bench",
     "figures",
     "film",
     "generate",
@@ -116,6 +117,7 @@ _HOMES = {
     "Tree": "specviz.drafters.tree:Tree",
     "audit": "specviz.lossless.audit.audit:audit",
     "audit_verifier": "specviz.lossless.audit.verifier:audit_verifier",
+    "bench": "specviz.bench",
     "figures": "specviz.figures",
     "film": "specviz.player.film:film",
     "generate": "specviz.api.generate:generate",

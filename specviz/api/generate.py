@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -31,6 +30,9 @@ from specviz.decoding.loop import RoundResult, rounds
 from specviz.decoding.record import record
 from specviz.decoding.stopping import Stopping
 
+AT_ONCE = 2**16
+"""Numbers in the target's distributions that are worth recording together."""
+
 
 class Stream(Iterator[Round]):
     """A run in progress: iterate over its rounds as they happen; ``trace`` grows along.
@@ -53,7 +55,11 @@ class Stream(Iterator[Round]):
         self._stopping = stopping
         self._rule = rule
         self._draws = draws
-        self._show(trace.prompt.tolist())
+        self._waiting: list[RoundResult] = []
+        """Rounds that were run and are not in the trace yet."""
+        self._unseen: set[int] = set(trace.prompt.tolist())
+        """Ids in the trace whose display strings are not in it yet."""
+        self._show()
 
     def __next__(self) -> Round:
         """Run one round and return its view.
@@ -64,13 +70,21 @@ class Stream(Iterator[Round]):
             When the text has ended.
         """
         self.advance()
+        self._record()
+        self._show()
         return self.trace.rounds[-1]
 
     def advance(self) -> int:
-        """Run and record one round; return how many tokens it emitted. Raises as iterating does."""
+        """Run one round; return how many tokens it emitted. Raises as iterating does.
+
+        It may wait for a few others before it is in the trace; :meth:`close` and the end of the
+        text leave none waiting.
+        """
         try:
             result = next(self._results)
-            self._record(result)
+            self._waiting.append(result)
+            if sum(len(one.p) for one in self._waiting) * result.p.shape[1] >= AT_ONCE:
+                self._record()
             return len(result.emitted)
         except StopIteration:
             self._finish(self._stopping.reason)
@@ -88,6 +102,10 @@ class Stream(Iterator[Round]):
             )
             raise
 
+    def unrecorded(self) -> Iterator[RoundResult]:
+        """Yield the rounds as the loop makes them; none of them comes into the trace."""
+        yield from self._results
+
     def close(self) -> None:
         """End the run early; the trace keeps what was recorded."""
         if self.trace.finish_reason is None:
@@ -95,27 +113,33 @@ class Stream(Iterator[Round]):
             self._finish("interrupted")
         self._results = iter(())
 
-    def _record(self, result: RoundResult) -> None:
-        started = perf_counter()
-        round_values, node_values = record(self.trace, result, self._rule, self._draws)
-        round_values["other_seconds"] += perf_counter() - started
+    def _record(self) -> None:
+        """Put the rounds that wait into the trace."""
+        if not self._waiting:
+            return
+        started, results = perf_counter(), self._waiting
+        round_values, node_values = record(self.trace, results, self._rule, self._draws)
+        self._waiting = []
+        round_values["other_seconds"] += (perf_counter() - started) / len(results)
         self.trace.append(round_values, node_values)
-        shown = [[round_values["closing_token"]], round_values["closing_ids"].tolist()]
-        for name in ("top_ids", "residual_ids", "own_token"):
-            if name in node_values:
-                shown.append(node_values[name].ravel().tolist())
-        self._show(itertools.chain.from_iterable(shown))
+        for values in (round_values, node_values):
+            for name in ("closing_token", "closing_ids", "top_ids", "residual_ids", "own_token"):
+                if name in values:
+                    self._unseen.update(values[name].ravel().tolist())
 
-    def _show(self, ids: Iterable[int]) -> None:
+    def _show(self) -> None:
         """Remember the display strings of tokens not seen before."""
-        new = set(ids) - self.trace.strings.keys() - {-1}
+        new = self._unseen - self.trace.strings.keys() - {-1}
         if new:
             self.trace.strings.update(self._pair.token_strings(sorted(new)))
+        self._unseen = set()
 
     def _finish(self, reason: str | None) -> None:
         trace = self.trace
         if trace.finish_reason is None:
             trace.meta["finish_reason"] = reason
+        self._record()
+        self._show()
         trace.prompt_pieces = self._pair.pieces(trace.prompt)
         trace.pieces = self._pair.pieces(trace.tokens, after=trace.prompt)
 

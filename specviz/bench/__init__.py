@@ -1,14 +1,16 @@
 """Benchmarks: ways to decode side by side, and how fast texts are drawn for the statistics."""
 
+from specviz.bench.measure import PLAIN, SPECULATIVE, Bench, Way, measure, pass_costs
 from specviz.bench.replicas import Timing, time_long_texts, time_short_texts, time_tables
-from specviz.bench.ways import PLAIN, Row, compare, table
 
 __all__ = [
     "PLAIN",
-    "Row",
+    "SPECULATIVE",
+    "Bench",
     "Timing",
-    "compare",
-    "table",
+    "Way",
+    "measure",
+    "pass_costs",
     "time_long_texts",
     "time_short_texts",
     "time_tables",

@@ -1,4 +1,4 @@
-"""``python -m specviz.bench`` (ways to decode) and ``python -m specviz.bench replicas``."""
+"""``python -m specviz.bench`` is ``specviz bench``; ``… replicas`` times the statistics' texts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from collections.abc import Sequence
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark that is asked for."""
-    from specviz.bench import replicas, ways
-
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["replicas"]:
+        from specviz.bench import replicas
+
         return replicas.main(arguments[1:])
-    return ways.main(arguments)
+    from specviz.cli import main as specviz
+
+    return specviz(["bench", *arguments])
 
 
 if __name__ == "__main__":

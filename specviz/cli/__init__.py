@@ -1,4 +1,4 @@
-"""The command line: ``specviz`` demo, trace, show, play, train, audit, gallery, info.
+"""The command line: ``specviz`` demo, trace, show, play, train, audit, bench, gallery, info.
 
 Exit codes: 0 fine; 1 a check failed; 2 wrong input; 130 interrupted, with what was recorded saved.
 (``audit``: 0 no discrepancy found; 1 a discrepancy; 2 it could not be told, or wrong input.)

@@ -181,13 +181,33 @@ def parser() -> argparse.ArgumentParser:
     )
     _audit(audit)
 
+    bench = commands.add_parser(
+        "bench", help="does speculative decoding pay here? every way to decode, timed side by side"
+    )
+    bench.add_argument("--target", help="folder or Hub name (default: the bundled target)")
+    bench.add_argument("--draft", help="folder or Hub name (default: the bundled draft)")
+    bench.add_argument("--device", default="auto", help="cpu, cuda, … (default: %(default)s)")
+    bench.add_argument("--dtype", default="auto", help="float32, … (default: %(default)s)")
+    bench.add_argument("--gamma", type=int, default=4, help="proposals (default: %(default)s)")
+    bench.add_argument(
+        "--drafter", action="append", help=f"one of {drafters.KNOWN}; may be repeated (default: "
+        f"all that the pair can do)",
+    )  # fmt: skip
+    bench.add_argument("--prompt", action="append", help="may be repeated")
+    bench.add_argument("--tokens", type=int, default=120, help="of each (default: %(default)s)")
+    bench.add_argument("--turns", type=int, default=3, help="of all ways (default: %(default)s)")
+    bench.add_argument("--temperature", type=float, default=1.0, help="(default: %(default)s)")
+    bench.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
+    bench.add_argument("--json", metavar="FILE", help="everything that was measured")
+    bench.add_argument("--figure", metavar="FILE", help="the gains as bars, .svg, .png or .pdf")
+
     gallery = commands.add_parser(
         "gallery", help="write every figure, still and player of the recorded runs as pages"
     )
     gallery_arguments(gallery)
 
     info = commands.add_parser("info", help="versions, devices and the bundled models")
-    for command in (demo, trace, show, play, train, audit, gallery, info):
+    for command in (demo, trace, show, play, train, audit, bench, gallery, info):
         command.add_argument("--no-color", action="store_true", help="print without colours")
         command.add_argument(
             "--traceback", action="store_true", help="show where in the code an error comes from"

@@ -150,9 +150,12 @@ class Sampler:
         self.round = index
         self.log = []
 
-    def uniform(self, purpose: Purpose, position: int, node: int = 0) -> float:
-        """Return the number behind a draw of this round, whether or not it was looked at."""
-        return philox.uniform(self.seed, self.sequence, purpose, position, self.round, node)
+    def uniform(
+        self, purpose: Purpose, position: int, node: int = 0, round_index: int | None = None
+    ) -> float:
+        """Return the number behind a draw, by default of this round, looked at or not."""
+        when = self.round if round_index is None else round_index
+        return philox.uniform(self.seed, self.sequence, purpose, position, when, node)
 
     def accept(self, probability: float, position: int, node: int) -> bool:
         """Return ``u < probability``, strictly: probability 0 is never accepted."""

@@ -37,6 +37,7 @@ class RoundResult:
     lengths are (before, after the pass, after the rollback); times are in seconds.
     """
 
+    index: int
     position: int
     gamma: int
     draft: Draft
@@ -121,6 +122,7 @@ def rounds(
         target.keep(kept)
         drafter.commit(emitted, kept)
         yield RoundResult(
+            index=round_index,
             position=len(text),
             gamma=gamma,
             draft=draft,

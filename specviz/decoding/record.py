@@ -1,13 +1,15 @@
-"""What one round did → rows of the trace.
+"""What some rounds did → rows of the trace.
 
 The evidence is taken for every proposal, examined or not, and its size does not depend on the
 vocabulary: p and q on the union of their k most likely tokens, with what is left in two tails
-(p > q, p <= q) so that overlap and residual follow exactly. All distributions of a round stand in
-one array, so that each kind of evidence is a call or two for the whole round.
+(p > q, p <= q) so that overlap and residual follow exactly. Why several rounds at once? After a
+pass of the target nothing is left in the processor's caches, and a call on small arrays costs
+several times what it costs on the next round.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ import numpy as np
 from specviz.core.contract import ROOT, Draft, FloatArray, IntArray
 from specviz.core.draws import Accepting, Choosing, Event, Purpose, Racing, Sampler
 from specviz.core.rules import Rule, residual
-from specviz.core.trace.columns import NODES
+from specviz.core.trace.columns import NODES, ROUNDS
 from specviz.core.trace.trace import Trace
 from specviz.decoding.loop import RoundResult
 
@@ -27,42 +29,73 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 STRIP = 32
 
 
-def record(trace: Trace, result: RoundResult, rule: Rule, draws: Sampler) -> tuple[Any, Any]:
-    """Return (round values, node values) for :meth:`specviz.core.trace.trace.Trace.append`."""
-    draft, n, k = result.draft, len(result.draft), trace.k
-    rows = np.empty((3 * n + 1, result.p.shape[1]))  # p, q, the closing distribution, the residual
-    p, q, closing, left = rows[:n], rows[n : 2 * n], rows[2 * n], rows[2 * n + 1 :]
-    _fill_in_question(p, q, draft, result.p, rule)
-    closing[:] = closing_distribution(result)
-    overlap = np.minimum(p, q).sum(axis=1)  # (n,)
-    np.subtract(p, q, out=left).clip(min=0, out=left)
+def record(
+    trace: Trace, results: Sequence[RoundResult], rule: Rule, draws: Sampler
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return (round values, node values) for :meth:`specviz.core.trace.trace.Trace.append`.
+
+    Parameters
+    ----------
+    trace : Trace
+        Where they will go, directly after the rounds it holds.
+    results : sequence of RoundResult
+        ``m`` rounds one after another, with ``n`` nodes in all.
+    rule : Rule
+        What judged them.
+    draws : Sampler
+        What their draws were computed by.
+    """
+    counts, k = [len(result.draft) for result in results], trace.k
+    n, m = sum(counts), len(results)
+    # p and q of each node, the closing distributions, the residuals: (3 n + m, vocab)
+    rows = np.empty((3 * n + m, results[0].p.shape[1]))
+    p, q, closing, left = np.split(rows, (n, 2 * n, 2 * n + m))
+    start = 0
+    nodes: dict[str, Any] = {}
+    for i, (result, count) in enumerate(zip(results, counts, strict=True)):
+        stop = start + count
+        _fill_in_question(p[start:stop], q[start:stop], result.draft, result.p, rule)
+        closing[i] = closing_distribution(result)
+        if count:
+            _note_nodes(nodes, start, n, result, rule, draws)
+        start = stop
+    np.maximum(np.subtract(p, q, out=left), 0.0, out=left)
     mass = left.sum(axis=1, keepdims=True)
     left /= np.where(mass > 0, mass, 1)  # (n, vocab), all 0 where p = q: nothing to resample
 
-    best = most_likely(rows, k)  # (3 n + 1, k)
-    entropies = entropy(rows[: 2 * n + 1])
-    below = _CdfBelow(rows[n:])  # of q, the closing distribution and the residual
-
-    on_closing = {
-        "closing_p": float(closing[result.verdict.token]),
-        "closing_entropy": entropies[2 * n],
-        "closing_ids": best[2 * n],
-        "closing_top": _at(closing, best[2 * n]),
-        "closing_cdf": below.at(slice(n, n + 1), best[2 * n : 2 * n + 1])[0],
+    best = most_likely(rows, k)  # (3 n + m, k)
+    best_p, best_q, best_closing, best_left = np.split(best, (n, 2 * n, 2 * n + m))
+    entropies = entropy(rows[: 2 * n + m])
+    of_closing = [_closing_values(result) for result in results]
+    names = dict.fromkeys(name for values in of_closing for name in values)
+    round_values: dict[str, Any] = {
+        name: np.array([values.get(name, ROUNDS[name].fill) for values in of_closing])
+        for name in names
     }
-    round_values = _closing_values(result) | on_closing
-    nodes: dict[str, Any] = {}
+    round_values |= {
+        "closing_p": closing[np.arange(m), round_values["closing_token"]],
+        "closing_entropy": entropies[2 * n :],
+        "closing_ids": best_closing,
+        "closing_top": _at(closing, best_closing),
+        "closing_cdf": _cdf_below(closing, best_closing),
+    }
     if n:
-        nodes = _node_values(result, rule, draws, p, q)
-        nodes["overlap"] = overlap
-        nodes["entropy_p"], nodes["entropy_q"] = entropies[:n], entropies[n : 2 * n]
-        nodes["top_ids"] = top = _union(best[:n], best[n : 2 * n], draft.tokens, p, q)
-        nodes["top_p"], nodes["top_q"] = _at(p, top), _at(q, top)
-        nodes["top_q_cdf"] = below.at(slice(n), top)
-        nodes |= _tails(p, q, top)
-        nodes["residual_ids"] = ids = best[2 * n + 1 :]
-        nodes["residual_p"] = _at(left, ids)
-        nodes["residual_cdf"] = below.at(slice(n + 1, None), ids)
+        every, x = np.arange(n), nodes["token"]
+        nodes |= {
+            "p": p[every, x],
+            "q": q[every, x],
+            "overlap": np.minimum(p, q).sum(axis=1),
+            "entropy_p": entropies[:n],
+            "entropy_q": entropies[n : 2 * n],
+            "top_ids": (top := _union(best_p, best_q, x, p, q)),  # (n, 2k + 1)
+            "top_p": _at(p, top),
+            "top_q": _at(q, top),
+            "top_q_cdf": _cdf_below(q, top),
+            **_tails(p, q, top),
+            "residual_ids": best_left,
+            "residual_p": _at(left, best_left),
+            "residual_cdf": _cdf_below(left, best_left),
+        }
     if trace.full_vocab:
         nodes |= {"full_p": p, "full_q": q}
         round_values["full_closing"] = closing
@@ -96,32 +129,39 @@ def closing_distribution(result: RoundResult) -> FloatArray:
     return distribution
 
 
-def _node_values(
-    result: RoundResult, rule: Rule, draws: Sampler, p: FloatArray, q: FloatArray
-) -> dict[str, Any]:
-    """Return what happened to each node: tokens, verdicts and draws."""
-    draft, verdict, n = result.draft, result.verdict, len(result.draft)
-    every, x = np.arange(n), draft.tokens
-    emitted = np.zeros(n, dtype=np.int8)
+def _note_nodes(
+    out: dict[str, Any], start: int, rows: int, result: RoundResult, rule: Rule, draws: Sampler
+) -> None:
+    """Fill in what happened to each node of a round, from row ``start`` of ``rows`` on."""
+    draft, verdict = result.draft, result.verdict
+    emitted = np.zeros(len(draft), dtype=np.int8)
     emitted[verdict.path[: len(result.emitted)]] = 1
-    out: dict[str, Any] = {
-        "token": x,
+    verdicts = _verdicts(draft, verdict.path, result.events)
+    values: dict[str, Any] = {
+        "token": draft.tokens,
         "parent": draft.parent,
-        "verdict": _verdicts(draft, verdict.path, result.events),
+        "verdict": verdicts,
         "emitted": emitted,
-        "p": p[every, x],
-        "q": q[every, x],
         "acceptance": rule.acceptance(draft, result.p),
     }
+    depths = (result.position + draft.depths()).tolist()
     if rule.compares_u:
-        depths = (result.position + draft.depths()).tolist()
-        seen = {event.node: event.u for event in result.events if isinstance(event, Accepting)}
-        out["u"] = [
-            seen[i] if i in seen else draws.uniform(Purpose.ACCEPT, depths[i], i) for i in range(n)
+        values["u"] = [
+            draws.uniform(Purpose.ACCEPT, depth, node, result.index)
+            for node, depth in enumerate(depths)
         ]
-    _draft_draws(out, draft, result.events)
-    _own_tokens(out, result)
-    return out
+    _put(out, slice(start, start + len(draft)), values, rows)
+    _draft_draws(out, start, rows, draft, result.events)
+    races = {e.position: e for e in result.events if isinstance(e, Racing) and e.node < 0}
+    for node in np.flatnonzero(verdicts != NEVER).tolist() if races else ():
+        race = races.get(depths[node])
+        if race is not None:
+            own = {
+                "own_token": race.token,
+                "own_time": race.time,
+                "own_second": race.runner_up_time,
+            }
+            _put(out, start + node, own, rows)
 
 
 def _closing_values(result: RoundResult) -> dict[str, Any]:
@@ -155,12 +195,12 @@ def _closing_values(result: RoundResult) -> dict[str, Any]:
     return out
 
 
-def _put(out: dict[str, Any], node: int, values: dict[str, Any], rows: int) -> None:
-    """Put single entries into node columns, which are missing elsewhere."""
+def _put(out: dict[str, Any], where: int | slice, values: Mapping[str, Any], rows: int) -> None:
+    """Put entries into node columns of so many rows, which are missing elsewhere."""
     for name, value in values.items():
         if name not in out:
             out[name] = np.full(rows, NODES[name].fill, dtype=NODES[name].dtype)
-        out[name][node] = value
+        out[name][where] = value
 
 
 def _verdicts(draft: Draft, path: list[int], events: list[Event]) -> Any:
@@ -174,7 +214,9 @@ def _verdicts(draft: Draft, path: list[int], events: list[Event]) -> Any:
     return codes
 
 
-def _draft_draws(out: dict[str, Any], draft: Draft, events: list[Event]) -> None:
+def _draft_draws(
+    out: dict[str, Any], start: int, rows: int, draft: Draft, events: list[Event]
+) -> None:
     """Fill in how each proposal was drawn."""
     for event in events:
         if isinstance(event, Choosing) and event.purpose is Purpose.DRAFT:
@@ -185,24 +227,7 @@ def _draft_draws(out: dict[str, Any], draft: Draft, events: list[Event]) -> None
             continue
         if event.node < len(draft) and draft.q_row[event.node] >= 0:
             named = {f"q_{name}": value for name, value in values.items()}
-            _put(out, event.node, named, len(draft))
-
-
-def _own_tokens(out: dict[str, Any], result: RoundResult) -> None:
-    """Fill in the target's own token wherever it raced for one."""
-    races = {e.position: e for e in result.events if isinstance(e, Racing) and e.node < 0}
-    if not races:
-        return
-    depths = result.position + result.draft.depths()
-    for node in np.flatnonzero(out["verdict"] != NEVER).tolist():
-        race = races.get(int(depths[node]))
-        if race is not None:
-            own = {
-                "own_token": race.token,
-                "own_time": race.time,
-                "own_second": race.runner_up_time,
-            }
-            _put(out, node, own, len(result.draft))
+            _put(out, start + event.node, named, rows)
 
 
 def _choosing(event: Choosing) -> dict[str, Any]:
@@ -221,7 +246,8 @@ def _racing(event: Racing) -> dict[str, Any]:
 
 def entropy(distributions: FloatArray) -> FloatArray:
     """Return the entropy of each row in nats, ``(n,)``."""
-    logs = np.log(np.maximum(distributions, SMALLEST))  # 0 times a number is 0, as it should be
+    # float32 is enough for nats; what is smaller than it can hold adds nothing
+    logs = np.log(np.maximum(distributions, 1e-37, dtype=np.float32))
     out: FloatArray = -np.einsum("ij,ij->i", distributions, logs)
     return np.maximum(out, 0.0)
 
@@ -262,16 +288,12 @@ def _at(values: FloatArray, ids: IntArray) -> FloatArray:
     return found
 
 
-class _CdfBelow:
-    """The cumulative mass below tokens, for the rows of ``(m, vocab)``."""
-
-    def __init__(self, distributions: FloatArray) -> None:
-        self._up_to = np.cumsum(distributions, axis=1)
-
-    def at(self, rows: slice, ids: IntArray) -> FloatArray:
-        found = _at(self._up_to[rows], np.where(ids > 0, ids - 1, ids))
-        found[ids == 0] = 0.0
-        return found
+def _cdf_below(distributions: FloatArray, ids: IntArray) -> FloatArray:
+    """Return the cumulative mass below each of a row's ids; NaN for -1."""
+    up_to = np.cumsum(distributions, axis=1)
+    found = _at(up_to, np.where(ids > 0, ids - 1, ids))
+    found[ids == 0] = 0.0
+    return found
 
 
 def _tails(p: FloatArray, q: FloatArray, top: IntArray) -> dict[str, FloatArray]:

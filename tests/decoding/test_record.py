@@ -187,6 +187,18 @@ def test_every_column_is_written() -> None:
             assert any(len(v) for v in said), f"{name} never says anything"
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"verify": "match"}, {"drafter": Siblings()}, {"gamma": 0}, {"temperature": 0.0}],
+)
+def test_rounds_recorded_together_are_as_recorded_one_by_one(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = traced(**options)
+    monkeypatch.setattr("specviz.api.generate.AT_ONCE", 1)
+    assert len(together) > 8 and traced(**options).same_as(together)
+
+
 # -- small parts ----------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ import torch
 
 import specviz as sv
 from specviz.decoding.hf import target as target_module
+from specviz.decoding.hf.lean import LeanModel
 from specviz.decoding.hf.target import HFTarget
 from specviz.lossless import Verdict
 from specviz.lossless.audit.pass_check import check_pass
@@ -43,6 +44,11 @@ def test_the_shipped_pass_differs_by_rounding_only(pair: sv.Pair, drafter: Any) 
     assert check is not None and check.ok and 0 <= check.tv < 1e-5
     assert min(check.after_full, check.after_none) >= 6 and check.passes == 24
     assert check.trees == drafter.traits.trees or drafter.name == "combined"
+
+
+def test_it_is_the_pass_that_decodes(pair: sv.Pair) -> None:
+    assert HFTarget(pair.target).lean is not None
+    assert sv.generate(pair, PROMPT, max_new_tokens=1).settings["forward"]["target"] == "lean"
 
 
 @pytest.mark.parametrize("family", ["mistral", "gemma2", "gpt2", "gpt_neox"])
@@ -78,7 +84,28 @@ def positions_frozen(patch: pytest.MonkeyPatch) -> None:
             arguments["position_ids"] = places - shift
         return arguments
 
+    def shift(session: Any) -> int:
+        first = session.__dict__.setdefault("first_length", session.length or len(PROMPT))
+        return first - session.length if session.length else 0
+
     patch.setattr(target_module, "forward_arguments", frozen)
+    _shift_lean_positions(patch, shift)
+
+
+def _shift_lean_positions(patch: pytest.MonkeyPatch, shift: Callable[[Any], int]) -> None:
+    """The same fault in the forward pass that is written out."""
+    states, rotations = HFTarget.lean_states, LeanModel.rotations
+    moved = [0]
+
+    def shifted_states(session: Any, *args: Any, **options: Any) -> Any:
+        moved[0] = shift(session)
+        return states(session, *args, **options)
+
+    def shifted(lean: Any, start: int, *args: Any) -> Any:
+        return rotations(lean, start + moved[0], *args)
+
+    patch.setattr(HFTarget, "lean_states", shifted_states)
+    patch.setattr(LeanModel, "rotations", shifted)
 
 
 def a_wrong_mask_entry(patch: pytest.MonkeyPatch) -> None:
@@ -129,6 +156,7 @@ def off_by_one_at_full_acceptance(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(HFTarget, "keep", kept)
     patch.setattr(target_module, "forward_arguments", late)
+    _shift_lean_positions(patch, lambda session: int(getattr(session, "late", False)))
 
 
 PLANTED: list[tuple[Callable[[pytest.MonkeyPatch], None], Any]] = [

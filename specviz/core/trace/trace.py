@@ -160,11 +160,11 @@ class Trace:
         return slice(start, start + int(counts[index]))
 
     def append(self, round_values: Mapping[str, Any], node_values: Mapping[str, Any]) -> None:
-        """Add a round (used while decoding): its nodes and itself, or nothing."""
-        before = len(self.node_table)
+        """Add rounds (used while decoding): their nodes and themselves, or nothing."""
+        before, nodes = len(self.node_table), np.atleast_1d(round_values["nodes"])
         try:
-            self.node_table.append(int(round_values["nodes"]), node_values)
-            self.round_table.append(1, round_values)
+            self.node_table.append(int(nodes.sum()), node_values)
+            self.round_table.append(len(nodes), round_values)
         except BaseException:
             self.node_table.truncate(before)
             raise

@@ -123,7 +123,7 @@ def run_with_fault(
         sampling=sampling, draws=broken_draws(fault, sampler), stopping=stopping,
     )  # fmt: skip
     for one in happened:
-        trace.append(*record(trace, one, rule, sampler))
+        trace.append(*record(trace, [one], rule, sampler))
     trace.meta["finish_reason"] = stopping.reason
     trace.strings = pair.token_strings(sorted({*ids.tolist(), *trace.tokens.tolist()}))
     trace.prompt_pieces, trace.pieces = pair.pieces(ids), pair.pieces(trace.tokens)
