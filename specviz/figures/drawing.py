@@ -114,6 +114,7 @@ class Look:
         if y:
             ax.set_ylabel(y, color=self.colours.text, fontsize=self.points)
         ticks: Any = {"colors": self.colours.muted, "labelsize": self.points}
+        ticks["pad"] = 0.42 * self.points
         ax.tick_params(which="both", length=2 if left else 0, **ticks)
         ax.spines[["top", "right"]].set_visible(False)
         ax.spines["left"].set_visible(left)

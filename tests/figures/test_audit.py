@@ -16,7 +16,6 @@ from scipy import stats
 
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
-from specviz.figures.plots.audit import alternative
 from specviz.figures.plots.audit import audit as audit_figure
 from specviz.figures.plots.p_values import p_values_of
 from specviz.lossless import AuditReport, Sample, Verdict, battery, two_sample
@@ -229,7 +228,7 @@ def test_words_for_the_picture_are_escaped_and_say_what_it_shows() -> None:
     report = replace(audit(n=300), subject='"><script>')
     assert '"&gt;' not in report._repr_html_().split("<img")[1].split(">")[0]
     assert "&#34;&gt;&lt;script&gt;" in report.to_html()
-    assert "e-process" in alternative(audit_figure.data(report))
+    assert "e-process" in audit_figure.data(report).alt
 
 
 def test_matplotlib_is_loaded_when_a_report_is_shown_not_before() -> None:

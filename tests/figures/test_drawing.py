@@ -82,6 +82,7 @@ def test_a_figure_draws_in_every_theme_and_back_end_and_shows_nothing(
         figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
         assert mpl.colors.to_hex(figure.get_facecolor()) == look.colours.background
         figure.draw_without_rendering()
+        assert touching(figure) == []
         letters = [text for text in figure.findobj(mpl.text.Text) if is_seen(text)]
         least = min(text.get_fontsize() for text in letters)
         assert least >= 9 if theme == "paper" else least >= 0.9 * look.points
@@ -101,6 +102,39 @@ def test_a_figure_draws_in_every_theme_and_back_end_and_shows_nothing(
     assert other.layout.paper_bgcolor == THEMES["dark"].colours.background
     assert other.data
     assert dict(mpl.rcParams) == before
+
+
+def touching(figure: Figure) -> list[tuple[str, str]]:
+    """Pairs of texts of a drawn figure that lie on each other, and texts that leave it."""
+    ticks: set[int] = set()  # those that are there, but beyond the ends of their axis
+    for axes in figure.findobj(Axes):
+        for axis in (axes.xaxis, axes.yaxis):
+            drawn = {id(tick) for tick in axis._update_ticks()}
+            for tick in (*axis.majorTicks, *axis.minorTicks):
+                ticks |= set() if id(tick) in drawn else {id(tick.label1), id(tick.label2)}
+    texts = [t for t in figure.findobj(mpl.text.Text) if id(t) not in ticks and is_seen(t)]
+    boxes = [(text.get_text(), text.get_window_extent()) for text in texts]
+    wide, high = figure.bbox.size
+    found = [(said, "the edge") for said, box in boxes if box.x0 < -2 or box.x1 > wide + 2
+             or box.y0 < -2 or box.y1 > high + 2]  # fmt: skip
+    for i, (said, box) in enumerate(boxes):
+        for other, beside in boxes[i + 1 :]:
+            across = min(box.x1, beside.x1) - max(box.x0, beside.x0)
+            down = min(box.y1, beside.y1) - max(box.y0, beside.y0)
+            if across > 1.5 and down > 2.5 and (said, box.x0) != (other, beside.x0):
+                found.append((said, other))
+    return found
+
+
+def test_labels_that_lie_on_each_other_would_be_reported() -> None:
+    figure, ax = plt.subplots()
+    ax.text(0.5, 0.5, "one")
+    ax.text(0.51, 0.5, "two")
+    ax.text(0.95, 0.9, "beyond the edge of the page")
+    figure.draw_without_rendering()
+    found = touching(figure)
+    assert ("one", "two") in found
+    assert ("beyond the edge of the page", "the edge") in found
 
 
 def is_seen(text: mpl.text.Text) -> bool:

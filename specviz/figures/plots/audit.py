@@ -49,14 +49,30 @@ class AuditData:
     tests: PValues
     eprocess: EProcessPath | None
 
+    @property
+    def alt(self) -> str:
+        """What the plots show, in words."""
+        said = []
+        if self.table is not None:
+            outside = int(self.table.outside.sum())
+            said += [self.table.title, self.table.verdict,
+                     f"{outside} of the cells drawn lie outside their interval"]  # fmt: skip
+        said.append(self.tests.title)
+        if self.eprocess is not None:
+            said.append(f"The e-process {_crossing(self.eprocess)}")
+        return ". ".join(said)
+
 
 def _draw(data: AuditData, ax: Axes | None, look: Look) -> Figure:
     from matplotlib import pyplot
 
     only_panels(ax, "audit")
     colours, points = look.colours, look.points
-    width, height = 1.5 * look.inches[0], look.inches[1]
+    # a column has all panels under each other; elsewhere the last two stand side by side
+    width, height = (1.0 if look.column else 1.5) * look.inches[0], look.inches[1]
+    columns = 1 if data.eprocess is None else 2
     tall = 0.36 * height + 0.026 * points * max(6, len(data.tests.names))
+    tall *= columns if look.column else 1
     tops = [] if data.table is None else [(0.5 + 0.045 * len(data.table.labels)) * height]
     figure = pyplot.figure(figsize=(width, sum(tops) + tall), layout="constrained")
     figure.set_facecolor(colours.background)
@@ -67,8 +83,8 @@ def _draw(data: AuditData, ax: Axes | None, look: Look) -> Figure:
     parts = figure.subfigures(len(tops) + 1, 1, height_ratios=[*tops, tall], squeeze=False)[:, 0]
     if data.table is not None:
         draw_table(data.table, parts[0].subplots(), look)
-    columns = 1 if data.eprocess is None else 2
-    below = parts[-1].subfigures(1, columns, squeeze=False)[0]
+    shape = (columns, 1) if look.column else (1, columns)
+    below = parts[-1].subfigures(*shape, squeeze=False).ravel()
     draw_p_values(data.tests, below[0].subplots(), look)
     if data.eprocess is not None:
         _draw_eprocess(data.eprocess, below[1].subplots(), look)
@@ -290,7 +306,8 @@ def picture(
         The picture for light pages, where it is drawn already.
     """
     light = png(report, prompt=prompt) if light is None else light
-    words = alternative(audit.data(report, prompt=prompt))
+    data = audit.data(report, prompt=prompt)
+    words = f"{data.title}. {data.alt}.".replace("\n", ", ")
     image = Markup('<img src="{}" alt="{}" style="max-width:100%;height:auto">').format(
         _data(light), words
     )
@@ -299,20 +316,6 @@ def picture(
     dark = _data(png(report, prompt=prompt, theme="dark"))
     source = Markup('<source media="(prefers-color-scheme: dark)" srcset="{}">').format(dark)
     return Markup("<picture>{}{}</picture>").format(source, image)
-
-
-def alternative(data: AuditData) -> str:
-    """Return what the plots show, in words."""
-    said = [data.title]
-    if data.table is not None:
-        said.append(data.table.title)
-        said.append(data.table.verdict)
-        outside = int(data.table.outside.sum())
-        said.append(f"{outside} of the cells drawn lie outside their interval")
-    said.append(data.tests.title)
-    if data.eprocess is not None:
-        said.append(f"The e-process {_crossing(data.eprocess)}")
-    return ". ".join(part.replace("\n", ", ") for part in said) + "."
 
 
 def bundle(report: AuditReport, words: str) -> dict[str, Any]:

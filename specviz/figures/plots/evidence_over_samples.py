@@ -72,7 +72,7 @@ class EvidencePanel:
             out.append(f"{name}: " + ("never crosses" if at is None else f"crosses at {at:,}"))
         top = np.log(CEILING / self.alpha)
         if self.log_e.max() > top:  # the line runs along the upper edge from there on
-            out[1] += f", reaches 10^{self.log_e.max() / np.log(10):.0f} (cut off here)"
+            out[1] += f",\nreaches 10^{self.log_e.max() / np.log(10):.0f} (cut off here)"
         return out[0], out[1]
 
 

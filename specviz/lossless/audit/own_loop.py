@@ -8,6 +8,7 @@ from typing import Any
 
 from specviz.core import checks
 from specviz.core.contract import IntArray, Sampling
+from specviz.core.names import DRAFTERS
 from specviz.lossless.audit.gathering import Drawer
 
 GAMMA = 4
@@ -83,7 +84,7 @@ def own_loop(
         "max_new_tokens": longest,
         "fault": None if fault is None else fault.name,
     }
-    name = f"{drafter.name} with {rule.name}"
+    name = f"{DRAFTERS.get(drafter.name, drafter.name)} with {rule.name}"
     if fault is not None:
         name += f" and the fault {fault.name!r}"
     many, per_call, engine_of = _machine(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from specviz.core.contract import UNMODELLED, IntArray, Sampling
+from specviz.core.names import DRAFTERS
 from specviz.lossless.audit.gathering import Drawer, checked_texts, gather, gather_array
 from specviz.lossless.audit.pass_check import PassCheck, check_pass
 from specviz.lossless.audit.plan import Plan, is_pair
@@ -198,8 +199,9 @@ def enumerated(pair: Any, plan: Plan) -> AuditReport:
         pair, prompt=prompt, length=length, sampling=sampling, progress=plan.progress
     )
     criteria = plan.criteria
+    subject = f"{DRAFTERS.get(drafter.name, drafter.name)} with {rule.name}"
     return AuditReport(
-        f"{drafter.name} with {rule.name}", "enumeration", (), criteria.alpha, criteria.margin,
+        subject, "enumeration", (), criteria.alpha, criteria.margin,
         criteria.seed, exact_tv=total_variation(distribution, exact), length=length,
     )  # fmt: skip
 
