@@ -29,7 +29,7 @@ class Purpose(IntEnum):
 
 
 @dataclass(frozen=True)
-class Accepting:
+class AcceptDraw:
     """An accept draw: ``accepted`` is ``u < probability``."""
 
     position: int
@@ -40,7 +40,7 @@ class Accepting:
 
 
 @dataclass(frozen=True)
-class Choosing:
+class CategoricalDraw:
     """A categorical draw by inverse CDF over token ids: ``cdf_lo <= u * mass < cdf_hi``."""
 
     purpose: Purpose
@@ -55,7 +55,7 @@ class Choosing:
 
 
 @dataclass(frozen=True)
-class Racing:
+class RaceDraw:
     """An exponential race: token i arrives at ``E_i / p_i``, and the first to arrive wins."""
 
     position: int
@@ -66,7 +66,7 @@ class Racing:
     runner_up_time: float
 
 
-Event = Accepting | Choosing | Racing
+Event = AcceptDraw | CategoricalDraw | RaceDraw
 
 
 class Draws(Protocol):
@@ -161,7 +161,7 @@ class Sampler:
         """Return ``u < probability``, strictly: probability 0 is never accepted."""
         u = self.uniform(Purpose.ACCEPT, position, node)
         accepted = u < probability
-        self.log.append(Accepting(position, node, float(probability), u, accepted))
+        self.log.append(AcceptDraw(position, node, float(probability), u, accepted))
         return accepted
 
     def categorical(
@@ -173,7 +173,7 @@ class Sampler:
         token = invert(cdf, u)
         low = float(cdf[token - 1]) if token else 0.0
         self.log.append(
-            Choosing(purpose, position, node, token, u, low, float(cdf[token]), cdf[-1], cdf)
+            CategoricalDraw(purpose, position, node, token, u, low, float(cdf[token]), cdf[-1], cdf)
         )
         return token
 
@@ -185,5 +185,5 @@ class Sampler:
         first = float(times[token])
         times[token] = np.inf
         second = int(np.argmin(times))
-        self.log.append(Racing(position, node, token, first, second, float(times[second])))
+        self.log.append(RaceDraw(position, node, token, first, second, float(times[second])))
         return token

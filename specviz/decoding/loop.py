@@ -108,9 +108,10 @@ def rounds(
         target_verified, draft_proposed = target.length, drafter.cache_length
 
         # 3. Accept or reject, from the root down. Why may no sampled node be dropped before this?
-        #    A node that is kept for its own token's sake was drawn from q restricted to such
-        #    tokens, not from q (core.contract). The round closes with a correction after a
-        #    rejection, a bonus token after full acceptance, a plain token if nothing was proposed.
+        #    If a node stays because of its own token, that token was drawn from q restricted to
+        #    the tokens that stay, not from q (core.contract). The round closes with a correction
+        #    after a rejection, a bonus token after full acceptance, a plain token if nothing was
+        #    proposed.
         verdict = rule.verify(draft, p, draws, len(text))
         decided = np.append(draft.tokens[verdict.path], verdict.token)  # (accepted + 1,)
         emitted = stopping.cut(text, decided)

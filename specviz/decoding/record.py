@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from specviz.core.contract import ROOT, Draft, FloatArray, IntArray
-from specviz.core.draws import Accepting, Choosing, Event, Purpose, Racing, Sampler
+from specviz.core.draws import AcceptDraw, CategoricalDraw, Event, Purpose, RaceDraw, Sampler
 from specviz.core.rules import Rule, residual
 from specviz.core.trace.columns import NODES, ROUNDS
 from specviz.core.trace.trace import Trace
@@ -152,7 +152,7 @@ def _note_nodes(
         ]
     _put(out, slice(start, start + len(draft)), values, rows)
     _draft_draws(out, start, rows, draft, result.events)
-    races = {e.position: e for e in result.events if isinstance(e, Racing) and e.node < 0}
+    races = {e.position: e for e in result.events if isinstance(e, RaceDraw) and e.node < 0}
     for node in np.flatnonzero(verdicts != NEVER).tolist() if races else ():
         race = races.get(depths[node])
         if race is not None:
@@ -188,9 +188,9 @@ def _closing_values(result: RoundResult) -> dict[str, Any]:
         out |= dict(zip((f"{who}_before", f"{who}_{passed}", f"{who}_after"), lengths, strict=True))
     position = result.position + len(verdict.path)
     for event in result.events:
-        if isinstance(event, Choosing) and event.purpose is Purpose.CLOSING:
+        if isinstance(event, CategoricalDraw) and event.purpose is Purpose.CLOSING:
             out |= {f"closing_{name}": value for name, value in _choosing(event).items()}
-        if isinstance(event, Racing) and event.node < 0 and event.position == position:
+        if isinstance(event, RaceDraw) and event.node < 0 and event.position == position:
             out |= {f"closing_{name}": value for name, value in _racing(event).items()}
     return out
 
@@ -205,7 +205,7 @@ def _put(out: dict[str, Any], where: int | slice, values: Mapping[str, Any], row
 
 def _verdicts(draft: Draft, path: list[int], events: list[Event]) -> Any:
     """Return 0 never examined, 1 accepted, 2 rejected for each node."""
-    judged = {event.node for event in events if isinstance(event, Accepting)}
+    judged = {event.node for event in events if isinstance(event, AcceptDraw)}
     if not judged:  # a rule without accept draws looks at every child of the nodes it reaches
         judged = {child for node in (ROOT, *path) for child in draft.children(node)}
     codes = np.full(len(draft), NEVER, dtype=np.int8)
@@ -219,9 +219,9 @@ def _draft_draws(
 ) -> None:
     """Fill in how each proposal was drawn."""
     for event in events:
-        if isinstance(event, Choosing) and event.purpose is Purpose.DRAFT:
+        if isinstance(event, CategoricalDraw) and event.purpose is Purpose.DRAFT:
             values = _choosing(event)
-        elif isinstance(event, Racing) and event.node >= 0:
+        elif isinstance(event, RaceDraw) and event.node >= 0:
             values = _racing(event)
         else:
             continue
@@ -230,7 +230,7 @@ def _draft_draws(
             _put(out, start + event.node, named, rows)
 
 
-def _choosing(event: Choosing) -> dict[str, Any]:
+def _choosing(event: CategoricalDraw) -> dict[str, Any]:
     return {
         "draw": INVERSE_CDF,
         "u": event.u,
@@ -240,7 +240,7 @@ def _choosing(event: Choosing) -> dict[str, Any]:
     }
 
 
-def _racing(event: Racing) -> dict[str, Any]:
+def _racing(event: RaceDraw) -> dict[str, Any]:
     return {"draw": RACE, "time": event.time, "second": event.runner_up_time}
 
 

@@ -39,7 +39,7 @@ class ComparedDraft:
     bytes: int
 
 
-def beside(
+def compare_drafts(
     pair: Any,
     models: Mapping[str, Any],
     prompt: Any,
@@ -81,7 +81,7 @@ def beside(
     --------
     >>> from specviz.core.tabular import TabularModel, TabularPair
     >>> pair = TabularPair(TabularModel([0.5, 0.5]), TabularModel([0.75, 0.25]))
-    >>> [row.alpha for row in beside(pair, {"draft": pair.draft}, [0], length=8)]
+    >>> [row.alpha for row in compare_drafts(pair, {"draft": pair.draft}, [0], length=8)]
     [0.75]
     """
     checks.whole("length", length, 8, hint="fewer passes have no steady median")

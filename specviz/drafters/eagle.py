@@ -79,7 +79,7 @@ class DynamicTree:
         return self.nodes
 
 
-class Growth:
+class GrowingDraft:
     """One round's draft as it grows: nodes, the distributions they came from, the head's outputs.
 
     Parameters
@@ -213,7 +213,7 @@ class Growth:
         return Draft(np.array(self.tokens), np.array(self.parent), q, rows)
 
 
-def grow_chain(growth: Growth, depth: int, draws: Draws) -> None:
+def grow_chain(growth: GrowingDraft, depth: int, draws: Draws) -> None:
     """Draw one token after another from q."""
     node, start = ROOT, len(growth.context.tokens)
     for level in range(depth):
@@ -229,7 +229,7 @@ def grow_chain(growth: Growth, depth: int, draws: Draws) -> None:
             node = growth.add(token, node, q)
 
 
-def grow_top(growth: Growth, tree: Topology) -> None:
+def grow_top(growth: GrowingDraft, tree: Topology) -> None:
     """Fill a fixed tree with the most likely tokens: one-hot nodes."""
     place = {ROOT: ROOT}  # node of the tree → node of the draft
     for above, node in _level_by_level(growth, tree, place):
@@ -238,7 +238,7 @@ def grow_top(growth: Growth, tree: Topology) -> None:
             place[child] = growth.add(token, node)
 
 
-def grow_sampled(growth: Growth, tree: Topology, draws: Draws) -> None:
+def grow_sampled(growth: GrowingDraft, tree: Topology, draws: Draws) -> None:
     """Fill a fixed tree by drawing siblings without replacement.
 
     The distribution of a sibling is q without the tokens of its elder siblings, renormalised: what
@@ -260,7 +260,7 @@ def grow_sampled(growth: Growth, tree: Topology, draws: Draws) -> None:
                 break
 
 
-def grow_dynamic(growth: Growth, tree: DynamicTree, depth: int) -> None:
+def grow_dynamic(growth: GrowingDraft, tree: DynamicTree, depth: int) -> None:
     """Expand by the product of confidences, then keep the best nodes of all (EAGLE-2, section 4).
 
     All nodes are deterministic choices; those that are pruned were never drawn.
@@ -286,7 +286,7 @@ def grow_dynamic(growth: Growth, tree: DynamicTree, depth: int) -> None:
     growth.tokens = [growth.tokens[node] for node in kept]
 
 
-def _level_by_level(growth: Growth, tree: Topology, place: dict[int, int]) -> Any:
+def _level_by_level(growth: GrowingDraft, tree: Topology, place: dict[int, int]) -> Any:
     """Yield (node of the tree, node of the draft) for every parent, a level read at a time."""
     for depth in range(tree.depth):
         above = [ROOT] if depth == 0 else tree.level(depth - 1)
@@ -439,7 +439,9 @@ class EagleSession(DraftSession):
         if not self._unread or depth < 1:
             return Draft.empty(self.vocab_size)
         with torch.inference_mode():
-            growth = Growth(self.head, self.target.model, self._cache, context, self.vocab_size)
+            growth = GrowingDraft(
+                self.head, self.target.model, self._cache, context, self.vocab_size
+            )
             growth.read(torch.cat(self._unread), self._read)
             self._read, self._unread = self._cache.length, []
             if tree is None:

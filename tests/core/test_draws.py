@@ -15,10 +15,10 @@ from scipy import stats
 
 from specviz.core.contract import FloatArray
 from specviz.core.draws import (
-    Accepting,
-    Choosing,
+    AcceptDraw,
+    CategoricalDraw,
     Purpose,
-    Racing,
+    RaceDraw,
     Sampler,
     arrivals,
     exponentials,
@@ -124,8 +124,8 @@ def test_what_was_drawn_is_logged() -> None:
     winner = draws.race(P, position=9)
     accepting, choosing, racing = draws.log
     u = draws.uniform(Purpose.ACCEPT, 7, 2)
-    assert accepting == Accepting(7, 2, 0.25, u, accepted)
-    assert isinstance(choosing, Choosing) and isinstance(racing, Racing)
+    assert accepting == AcceptDraw(7, 2, 0.25, u, accepted)
+    assert isinstance(choosing, CategoricalDraw) and isinstance(racing, RaceDraw)
     assert (choosing.purpose, choosing.position, choosing.node) == (Purpose.DRAFT, 8, 1)
     assert choosing.u == draws.uniform(Purpose.DRAFT, 8, 1)
     assert choosing.cdf_lo <= choosing.u * choosing.mass < choosing.cdf_hi
@@ -171,7 +171,7 @@ def test_every_token_of_a_large_vocabulary_has_width() -> None:
     log = Sampler(0)
     log.categorical(distribution, 0)
     (event,) = log.log
-    assert isinstance(event, Choosing)
+    assert isinstance(event, CategoricalDraw)
     assert np.all(np.diff(event.cdf, prepend=0.0) > 0)
     narrow = np.cumsum(distribution)  # float32: the running sum is coarser than what is added to it
     assert np.mean(np.diff(narrow) == distribution[1:]) < 0.9
@@ -245,4 +245,4 @@ def test_a_token_of_probability_0_never_arrives() -> None:
     lone = Sampler(0)
     assert lone.race(np.array([0.0, 1.0, 0.0]), 0) == 1
     (event,) = lone.log
-    assert isinstance(event, Racing) and event.runner_up_time == np.inf
+    assert isinstance(event, RaceDraw) and event.runner_up_time == np.inf

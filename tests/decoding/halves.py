@@ -66,7 +66,7 @@ def counted(model: Model) -> Iterator[Counter[int]]:
         hook.remove()
 
 
-class LayerLeftOut(module.Halves):
+class LayerLeftOut(module.SplitModel):
     """Wrong: the upper half begins one layer too late."""
 
     def __init__(self, model: Any, layer: int) -> None:

@@ -209,7 +209,7 @@ def test_twin_the_states_are_handed_over_normed(
 
 
 def test_twin_a_layer_is_left_out(llama: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Halves", LayerLeftOut)
+    monkeypatch.setattr(module, "SplitModel", LayerLeftOut)
     must_fail(lambda: walk(llama, 1))
 
 

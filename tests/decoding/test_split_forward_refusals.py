@@ -114,7 +114,7 @@ def test_attention_without_masks_is_refused(llama: Model) -> None:
 
 
 def test_twin_found_in_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Halves", LayerLeftOut)
+    monkeypatch.setattr(module, "SplitModel", LayerLeftOut)
     model, _ = FAMILIES["llama"]()
     target = HFTarget(model, fast=False)
     with pytest.raises(
@@ -142,7 +142,7 @@ def test_a_trial_that_is_broken_off_is_held_again(
         broken.append(1)
         raise error
 
-    monkeypatch.setattr(module.Halves, "upper", failing)
+    monkeypatch.setattr(module.SplitModel, "upper", failing)
     for _ in range(2):
         with pytest.raises(error):
             target.open_exit(1)

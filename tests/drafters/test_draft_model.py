@@ -9,7 +9,7 @@ import pytest
 
 import specviz as sv
 from specviz.core.contract import Context, Draft, Drafter, Sampling
-from specviz.core.draws import Choosing, Racing, Sampler
+from specviz.core.draws import CategoricalDraw, RaceDraw, Sampler
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
 from specviz.drafters.target_only import TargetOnly
@@ -62,7 +62,7 @@ def test_every_proposal_has_its_own_row_of_q_and_its_own_draw() -> None:
     assert len(draft) == 5 and draft.is_chain and draft.q.shape == (5, 8)
     assert draft.q_row.tolist() == list(range(5))
     np.testing.assert_allclose(draft.q.sum(axis=1), 1)
-    events = [event for event in draws.log if isinstance(event, Choosing)]
+    events = [event for event in draws.log if isinstance(event, CategoricalDraw)]
     assert [event.token for event in events] == draft.tokens.tolist()
     assert [(event.position, event.node) for event in events] == [(2 + i, i) for i in range(5)]
     assert len({event.u for event in events}) == 5
@@ -83,7 +83,7 @@ def test_a_greedy_choice_is_one_hot() -> None:
 def test_with_the_targets_noise_it_races() -> None:
     draws = Sampler(3)
     draft = begun(DraftModel(3, noise="target"), equal_tables()).propose(context(), draws)
-    races = [event for event in draws.log if isinstance(event, Racing)]
+    races = [event for event in draws.log if isinstance(event, RaceDraw)]
     assert [event.token for event in races] == draft.tokens.tolist()
     assert [event.node for event in races] == [0, 1, 2]
 

@@ -85,7 +85,7 @@ def test_a_node_of_the_tree_is_as_if_its_path_were_alone(shape: dict[str, Any]) 
     seen: dict[tuple[int, ...], np.ndarray] = {}
     import specviz.drafters.eagle as module
 
-    class Watched(module.Growth):
+    class Watched(module.GrowingDraft):
         def logits(self, nodes: list[int]) -> Any:
             rows, histories = super().logits(nodes)
             for node, row in zip(nodes, rows, strict=True):
@@ -93,7 +93,7 @@ def test_a_node_of_the_tree_is_as_if_its_path_were_alone(shape: dict[str, Any]) 
             return rows, histories
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "Growth", Watched)
+        patch.setattr(module, "GrowingDraft", Watched)
         drafter.propose(Context(np.array(text), 9, Sampling()), Sampler(0))
     assert len(seen) >= 4
     for path, row in seen.items():

@@ -9,7 +9,7 @@ import pytest
 
 import specviz as sv
 from specviz.decoding.hf.target import open_session
-from specviz.drafters.comparison import beside
+from specviz.drafters.comparison import compare_drafts
 from specviz.drafters.quantized import Quantized
 from specviz.lossless import enumerate_distribution, total_variation
 from specviz.models.quantize import quantize
@@ -77,7 +77,9 @@ def test_beside_the_float_models(pair: sv.Pair) -> None:
         "target int8": quantize(pair.target, kernel="integer"),
         "target int2": quantize(pair.target, 2),
     }
-    by_name = {row.name: row for row in beside(pair, models, [1, 2, 3], length=40, progress=False)}
+    by_name = {
+        row.name: row for row in compare_drafts(pair, models, [1, 2, 3], length=40, progress=False)
+    }
     assert list(by_name) == list(models)
     assert by_name["target"].alpha == pytest.approx(1, abs=1e-6)
     assert 0.95 < by_name["target int8"].alpha < 1
@@ -90,10 +92,10 @@ def test_beside_the_float_models(pair: sv.Pair) -> None:
 def test_beside_by_hand() -> None:
     table = sv.tabular.TabularModel
     both = sv.tabular.TabularPair(table([0.5, 0.5]), table([0.9, 0.1]))
-    (row,) = beside(both, {"draft": both.draft}, [0], length=8)
+    (row,) = compare_drafts(both, {"draft": both.draft}, [0], length=8)
     assert row.alpha == pytest.approx(0.6) and row.bytes == 0
     with pytest.raises(ValueError, match="length must be a whole number >= 8"):
-        beside(both, {"draft": both.draft}, [0], length=7)
+        compare_drafts(both, {"draft": both.draft}, [0], length=7)
 
 
 # Refused ----------------------------------------------------------------------------------------

@@ -86,13 +86,13 @@ def lenience(factor: float = 0.5) -> Rule:
 
 
 def _by_own_probability(
-    name: str, keeps: Callable[[float, float], bool], means: str, settings: dict[str, float]
+    name: str, accepts: Callable[[float, float], bool], means: str, settings: dict[str, float]
 ) -> Rule:
     """Return a rule that looks at p(x) and the entropy of p only, and closes with a draw from p."""
 
     def good(row: Any, x: int) -> bool:
         mass = np.asarray(row[row > 0], dtype=np.float64)
-        return keeps(float(row[x]), -float((mass * np.log(mass)).sum()))
+        return accepts(float(row[x]), -float((mass * np.log(mass)).sum()))
 
     def verify(draft: Draft, p: Any, draws: Draws, start: int) -> Decision:
         path: list[int] = []
@@ -118,6 +118,6 @@ def _by_own_probability(
         acceptance_means=means,
         verify=verify,
         acceptance=acceptance,
-        keeps=keeps,
+        accepts=accepts,
         settings=settings,
     )

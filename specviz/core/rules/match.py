@@ -1,4 +1,4 @@
-"""The target draws its own token at every position; a proposal is kept iff it is the same. Exact.
+"""The target draws its own token at every position; accept a proposal iff it is that token. Exact.
 
 Three rules: ``match``, ``coupled`` (``match`` with a draft that shares the target's noise) and
 ``greedy`` (the target's own token is its most likely one). The text *is* the target-only text at

@@ -67,7 +67,7 @@ class Rule:
         Whether the draft must draw its proposals by a race in the target's noise (``coupled``).
     one_by_one : bool
         Whether a node's verdict is its own accept draw (``block`` decides on all together).
-    keeps : callable, optional
+    accepts : callable, optional
         ``(p(x), entropy of p) -> bool``, for a rule that looks at nothing else.
     settings : mapping
         Its parameters, by name.
@@ -85,5 +85,5 @@ class Rule:
     leaves_residual: bool = False
     shares_noise: bool = False
     one_by_one: bool = True
-    keeps: Callable[[float, float], bool] | None = None
+    accepts: Callable[[float, float], bool] | None = None
     settings: Mapping[str, float] = field(default_factory=dict)

@@ -47,7 +47,7 @@ def all_of(answers: Any) -> Answer:
 
 
 @dataclass(frozen=True)
-class Known:
+class RecordedDistribution:
     """A distribution as far as it is on record: some tokens one by one, the rest by their mass.
 
     Of the tokens in the tail none is more likely than ``cap``, because the most likely ones are
@@ -137,11 +137,11 @@ class Known:
 
 
 @dataclass(frozen=True)
-class KnownPair:
+class RecordedPair:
     """Target p and draft q of one proposal, tails where p > q and where p <= q: (above, below)."""
 
-    p: Known
-    q: Known
+    p: RecordedDistribution
+    q: RecordedDistribution
     p_tails: tuple[float, float]
     q_tails: tuple[float, float]
 
@@ -150,18 +150,18 @@ class KnownPair:
         """Sum min(p, q), exact although the tails are only masses."""
         return float(np.minimum(self.p.p, self.q.p).sum()) + self.q_tails[0] + self.p_tails[1]
 
-    def left(self, share: float = 1.0) -> Left:
+    def left(self, share: float = 1.0) -> RecordedResidual:
         """Return max(0, share * p - q) before it is normalised."""
         left = np.maximum(0.0, share * self.p.p - self.q.p)
         # where p > q the tail keeps at least share * p - q in all (as one token), and at most
         # share * (p - q) (as a token without q beside one with p = q)
         low = max(0.0, share * self.p_tails[0] - self.q_tails[0])
         high = max(low, share * (self.p_tails[0] - self.q_tails[0]))
-        return Left(self.p.ids, left, low, high, self.p.cap, self.p.vocab_size)
+        return RecordedResidual(self.p.ids, left, low, high, self.p.cap, self.p.vocab_size)
 
 
 @dataclass(frozen=True)
-class Left:
+class RecordedResidual:
     """What a rejection leaves of p, before it is normalised: ``low``, ``high`` bound its tail."""
 
     ids: IntArray
@@ -171,14 +171,16 @@ class Left:
     cap: float
     vocab_size: int | None
 
-    def normalised(self) -> Known | None:
+    def normalised(self) -> RecordedDistribution | None:
         """Return the residual; None if so little is left that rounding decides about it."""
         mass = float(self.left.sum()) + self.low
         if mass < ROUNDED:
             return None
-        return Known(self.ids, self.left / mass, self.low / mass, self.cap / mass, self.vocab_size)
+        return RecordedDistribution(
+            self.ids, self.left / mass, self.low / mass, self.cap / mass, self.vocab_size
+        )
 
-    def is_of(self, other: Known) -> Answer:
+    def is_of(self, other: RecordedDistribution) -> Answer:
         """Return whether a distribution can be this one, normalised."""
         listed = float(self.left.sum())
         least, greatest = listed + self.low, listed + self.high  # of the mass
@@ -195,33 +197,38 @@ class Left:
         return None if good and (other.left_open or self.high > EXACT) else bool(good)
 
 
-def pair_of(at: Mapping[str, Any], trace: Trace) -> KnownPair:
+def pair_of(at: Mapping[str, Any], trace: Trace) -> RecordedPair:
     """Return p and q of one proposal, in full if they were kept, else their most likely tokens."""
     size = vocab_size_of(trace)
     if trace.full_vocab:
         ids = np.arange(trace.full_vocab)
-        return KnownPair(Known(ids, at["full_p"]), Known(ids, at["full_q"]), (0.0, 0.0), (0.0, 0.0))
+        return RecordedPair(
+            RecordedDistribution(ids, at["full_p"]),
+            RecordedDistribution(ids, at["full_q"]),
+            (0.0, 0.0),
+            (0.0, 0.0),
+        )
     listed = at["top_ids"] >= 0
     ids = at["top_ids"][listed]
     p, q = at["top_p"][listed], at["top_q"][listed]
     p_tails, q_tails = ((float(at[f"tail_{x}_above"]), float(at[f"tail_{x}_below"])) for x in "pq")
-    return KnownPair(
-        Known(ids, p, sum(p_tails), _cap(p, trace.k, size), size),
-        Known(ids, q, sum(q_tails), _cap(q, trace.k, size), size),
+    return RecordedPair(
+        RecordedDistribution(ids, p, sum(p_tails), _cap(p, trace.k, size), size),
+        RecordedDistribution(ids, q, sum(q_tails), _cap(q, trace.k, size), size),
         p_tails,
         q_tails,
     )
 
 
-def closing_of(row: Mapping[str, Any], trace: Trace) -> Known:
+def closing_of(row: Mapping[str, Any], trace: Trace) -> RecordedDistribution:
     """Return the distribution of the closing token as far as it is on record."""
     if trace.full_vocab:
-        return Known(np.arange(trace.full_vocab), row["full_closing"])
+        return RecordedDistribution(np.arange(trace.full_vocab), row["full_closing"])
     listed = row["closing_ids"] >= 0
     p = row["closing_top"][listed]
     tail = max(0.0, 1.0 - float(p.sum()))
     size = vocab_size_of(trace)
-    return Known(row["closing_ids"][listed], p, tail, _cap(p, trace.k, size), size)
+    return RecordedDistribution(row["closing_ids"][listed], p, tail, _cap(p, trace.k, size), size)
 
 
 def _cap(p: FloatArray, k: int, size: int | None) -> float:
@@ -252,7 +259,12 @@ class Keys:
         return recorded == philox.uniform(*self._key, purpose, position, self._round, node)
 
     def race_answer(
-        self, position: int, winner: int, known: Known, mass: float, arrived: TokenDraw
+        self,
+        position: int,
+        winner: int,
+        known: RecordedDistribution,
+        mass: float,
+        arrived: TokenDraw,
     ) -> Answer:
         """Return whether the winner of a race follows from the target's noise.
 
@@ -276,7 +288,9 @@ class Keys:
         return None if known.cap else next_known <= second + scale
 
 
-def cdf_answer(known: Known, token: int, mass: float, drawn: TokenDraw, keyed: Answer) -> Answer:
+def cdf_answer(
+    known: RecordedDistribution, token: int, mass: float, drawn: TokenDraw, keyed: Answer
+) -> Answer:
     """Return whether a token follows by inverse CDF from its uniform, and that from the seed.
 
     Where tokens are on record by their mass only, the interval is bounded, not computed.
@@ -319,7 +333,7 @@ def numbers(
     rule: Rule,
     keys: Keys,
     rows: list[dict[str, Any]],
-    pairs: list[KnownPair],
+    pairs: list[RecordedPair],
 ) -> Iterator[tuple[str, Answer, str]]:
     """Yield (subject, answer, which numbers are wrong) for each proposal and the closing token."""
     row = {name: trace.round_table[name][this.index] for name in trace.round_table.names}
@@ -379,12 +393,12 @@ def _elder_sibling(this: Round, node: Node) -> Node | None:
     return elders[-1] if elders else None
 
 
-def _leaves(pair: KnownPair, rule: Rule, share: float = 1.0) -> Left:
+def _leaves(pair: RecordedPair, rule: Rule, share: float = 1.0) -> RecordedResidual:
     """Return what the next sibling, or the closing token, faces after a proposal was rejected."""
     if rule.leaves_residual:
         return pair.left(share)
     p = pair.p
-    return Left(p.ids, p.p, p.tail, p.tail, p.cap, p.vocab_size)
+    return RecordedResidual(p.ids, p.p, p.tail, p.tail, p.cap, p.vocab_size)
 
 
 def _share(this: Round) -> float:
@@ -411,7 +425,7 @@ def _examined(this: Round, rule: Rule) -> set[int]:
 
 
 def _own_tokens(
-    this: Round, pairs: list[KnownPair], closing: Known, keys: Keys
+    this: Round, pairs: list[RecordedPair], closing: RecordedDistribution, keys: Keys
 ) -> dict[int, tuple[tuple[int, float, float], Answer]]:
     """Return, where the target raced: position → its own token and arrivals, and do they follow."""
     if this.closing.choice.how != "race":
@@ -429,7 +443,7 @@ def _own_tokens(
     return own
 
 
-def _distribution_facts(at: Mapping[str, Any], pair: KnownPair, trace: Trace) -> Facts:
+def _distribution_facts(at: Mapping[str, Any], pair: RecordedPair, trace: Trace) -> Facts:
     """Compare what is said of p and q of one proposal."""
     listed = at["top_ids"] >= 0
     ids, p, q = at["top_ids"][listed], at["top_p"][listed], at["top_q"][listed]
@@ -460,7 +474,7 @@ def _near(known: float | None, recorded: Any) -> bool:
     return known is not None and abs(known - float(recorded)) < EXACT
 
 
-def _cumulative(q: Known, at: Mapping[str, Any]) -> Answer:
+def _cumulative(q: RecordedDistribution, at: Mapping[str, Any]) -> Answer:
     listed = at["top_ids"] >= 0
     good = q.cumulates(at["top_ids"][listed], at["top_q_cdf"][listed])
     if np.isfinite(at["q_cdf_lo"]):
@@ -487,7 +501,12 @@ def _top_of(at: Mapping[str, Any], ids: Any, p: Any, q: Any, tails: Any, k: int)
 
 
 def _closing_facts(
-    row: Mapping[str, Any], this: Round, known: Known, rule: Rule, trace: Trace, keys: Keys
+    row: Mapping[str, Any],
+    this: Round,
+    known: RecordedDistribution,
+    rule: Rule,
+    trace: Trace,
+    keys: Keys,
 ) -> Facts:
     """Compare what is said of the closing token's distribution and draw."""
     closing, drawn = this.closing, this.closing.choice

@@ -36,7 +36,7 @@ from specviz.core.trace.consistency import (
     ROUNDED,
     Answer,
     Keys,
-    KnownPair,
+    RecordedPair,
     all_of,
     cdf_answer,
     node_rows,
@@ -148,7 +148,7 @@ def check(trace: Trace) -> Replay:
         _check_proposals(replay, this, pairs, keys)
         _check_path(replay, this, rule, keys)
         try:
-            if trace.full_vocab or (this.is_chain and rule.one_by_one and rule.keeps is None):
+            if trace.full_vocab or (this.is_chain and rule.one_by_one and rule.accepts is None):
                 _run_rule(replay, this, rule, round_record(trace, this))
             else:
                 _check_acceptance(replay, this, rule, trace)
@@ -164,7 +164,7 @@ def check(trace: Trace) -> Replay:
     return replay
 
 
-def _check_proposals(replay: Replay, this: Round, pairs: list[KnownPair], keys: Keys) -> None:
+def _check_proposals(replay: Replay, this: Round, pairs: list[RecordedPair], keys: Keys) -> None:
     """Check that each proposal follows from q and its draw."""
     for node, pair in zip(this.nodes, pairs, strict=True):
         q, choice = pair.q, node.choice
@@ -377,9 +377,9 @@ def _check_acceptance(replay: Replay, this: Round, rule: Rule, trace: Trace) -> 
 
 def _acceptance_of(node: Node, rule: Rule) -> Iterator[float]:
     """Yield the acceptance probability of one node, seen as a chain of its own."""
-    if rule.keeps is not None:
+    if rule.accepts is not None:
         for slack in (-ROUNDED, ROUNDED):  # the entropy is kept in float32
-            yield float(rule.keeps(node.p, node.entropy_p + slack))
+            yield float(rule.accepts(node.p, node.entropy_p + slack))
         return
     both = node.distributions
     entry = np.flatnonzero(both.ids == node.token)

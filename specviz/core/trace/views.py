@@ -110,7 +110,7 @@ class Node:
 
     @property
     def accepted(self) -> bool:
-        """Whether the target kept it."""
+        """Whether the rule accepted it."""
         return self.verdict == "accepted"
 
 
@@ -159,7 +159,7 @@ class Round:
 
     @property
     def accepted(self) -> int:
-        """How many proposals were kept and emitted."""
+        """How many proposals were accepted and emitted."""
         return sum(node.accepted and node.emitted for node in self.nodes)
 
     @property

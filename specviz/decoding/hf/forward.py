@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class HFSession(Protocol):
-    """What the parts of this folder ask of an open session: :class:`.HFTarget`, told apart."""
+    """What the parts of this folder ask of an open session, which is an :class:`.HFTarget`.
+
+    A protocol, because the session is made of these parts: it imports them, they cannot import it.
+    """
 
     model: Any
     lean: LeanModel | None

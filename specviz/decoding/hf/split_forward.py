@@ -27,14 +27,14 @@ from specviz.decoding.hf.forward import HFSession, forward_arguments
 
 
 @dataclass(frozen=True)
-class Stack:
+class LayerStack:
     """The parts of a Llama-like model: a stack of layers, then the norm before the head."""
 
     layers: nn.ModuleList
     norm: nn.Module
 
 
-def stack_of(model: Any) -> Stack:
+def layer_stack_of(model: Any) -> LayerStack:
     """Return the parts of a Llama-like model (Llama, Mistral, Qwen, Gemma, Phi-3, …).
 
     Raises
@@ -46,7 +46,7 @@ def stack_of(model: Any) -> Stack:
     layers, norm = getattr(base, "layers", None), getattr(base, "norm", None)
     head = model.get_output_embeddings()
     if isinstance(layers, nn.ModuleList) and isinstance(norm, nn.Module) and head is not None:
-        return Stack(layers, norm)
+        return LayerStack(layers, norm)
     kind = str(getattr(model.config, "model_type", type(model).__name__))
     raise UnsupportedModelError(
         f"model type {kind!r} cannot draft by early exit: it is not built like Llama (layers "
@@ -65,7 +65,7 @@ def check_exit(target: HFSession, layer: int) -> None:
     ValueError
         If there is no such layer, or none would be left to verify with.
     """
-    depth = len(stack_of(target.model).layers)
+    depth = len(layer_stack_of(target.model).layers)
     if not 1 <= layer < depth:
         wanted = f"1 to {depth - 1}" if depth > 1 else "less than that, so there is none"
         raise ValueError(
@@ -101,7 +101,7 @@ class _Seen(nn.Module):
         return self.norm(states, *args, **kwargs)
 
 
-class Halves:
+class SplitModel:
     """A model cut in two after its first ``layer`` layers; the model itself stays whole.
 
     Parameters
@@ -114,11 +114,11 @@ class Halves:
     Raises
     ------
     UnsupportedModelError
-        See :func:`stack_of`.
+        See :func:`layer_stack_of`.
     """
 
     def __init__(self, model: Any, layer: int) -> None:
-        stack = stack_of(model)
+        stack = layer_stack_of(model)
         layers = list(stack.layers)
         self._seen, self._stand_in = _Seen(stack.norm), _HandOver()
         self._lower = _sharing(model, nn.ModuleList(layers[:layer]), self._seen)
@@ -173,7 +173,7 @@ class ExitState:
 
     def __init__(self) -> None:
         self.layer = 0
-        self._halves: Halves | None = None
+        self._halves: SplitModel | None = None
         self._reset()
 
     def _reset(self) -> None:
@@ -199,16 +199,16 @@ class ExitState:
         if layer != self.layer or self._halves is None:
             check_exit(target, layer)
             self.forget(target)
-            self._halves, self.layer = Halves(target.model, layer), layer
+            self._halves, self.layer = SplitModel(target.model, layer), layer
         self._agree_with(target, fed[:-1])
         none = Draft.empty(target.vocab_size)
         return self._run_lower(target, fed, len(fed), none, head=True)
 
     def finish(self, target: HFSession, fed: IntArray, pending: int, draft: Draft) -> Tensor | None:
-        """Run what is left of the half-done tokens, and of ``fed`` as a whole.
+        """Run the other layers for the tokens at the exit, and all layers for the rest of ``fed``.
 
-        Returns logits ``(1 + n, rows of the head)``, or None where nothing half-done can be used
-        (and then nothing half-done is left).
+        Returns logits ``(1 + n, rows of the head)``, or None where no token at the exit can
+        be used (and then none is left there).
         """
         if len(self):
             self._agree_with(target, fed if draft.is_chain else fed[:pending])
@@ -243,7 +243,7 @@ class ExitState:
     def _run_lower(
         self, target: HFSession, fed: IntArray, pending: int, draft: Draft, *, head: bool
     ) -> Tensor:
-        """Run the tokens of ``fed`` that are not half-done yet; return the last row of logits."""
+        """Run the tokens of ``fed`` that are not at the exit yet; return the last row of logits."""
         done = len(self)
         if target.lean is not None:
             states = target.lean_states(fed, pending, draft, done=done, last=self.layer)
