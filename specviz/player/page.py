@@ -31,12 +31,12 @@ from specviz.figures.summary import seconds, times_note
 from specviz.figures.templating import part, render
 from specviz.player.assets import PAGE_ENTRY, loader, packed, script
 from specviz.player.options import baseline_of, checked_options, checked_runs, checked_tree
-from specviz.player.picture.layout import pictured
+from specviz.player.picture.layout import pictured, strip
 from specviz.player.projection import pack, project
-from specviz.player.steps.frames import chosen, frame_at, step_of
+from specviz.player.steps.frames import Frame, chosen, frame_at, step_of
 from specviz.player.steps.run import Run, indexed
 from specviz.player.steps.words import spoken
-from specviz.player.still import default_views, pixels
+from specviz.player.still import pixels
 
 if TYPE_CHECKING:
     from specviz.core.trace.trace import Trace
@@ -280,7 +280,7 @@ LONGEST_TEXT = 1_200
 def player_without_script(
     trace: Trace, run: Run, *, views: Sequence[str] | None = None, theme: str = "auto"
 ) -> Markup:
-    """Return a picture of the first rejection and, if it is asked for, the coloured text.
+    """Return the story of a round in pictures and, if it is asked for, the coloured text.
 
     Parameters
     ----------
@@ -289,7 +289,8 @@ def player_without_script(
     views : sequence of str, optional
         The views that the page shows; by default all.
     theme : str
-        With "auto" the picture is there twice, and the reader sees the one that fits.
+        With "auto" a picture of chosen views is there twice, and the reader sees the one that
+        fits; the story is light.
     """
     picture = _picture(run, views, theme)
     if views is not None and "text" not in views:
@@ -334,19 +335,31 @@ def race_without_script(traces: Sequence[Trace], theme: str = "auto") -> Markup:
 
 
 def _picture(run: Run, views: Sequence[str] | None, theme: str) -> Markup:
-    """Return an image with its alternative text, in the colours that the reader prefers.
-
-    Nothing if the run has no rounds.
-    """
+    """Return an image with its alternative text; nothing if the run has no rounds."""
     if not len(run):
         return Markup("")
     frame = frame_at(run, step_of(run, chosen(run)))
-    drawn = default_views(run) if views is None else ("caption", *views)
-    scene = pictured(run, frame, drawn, WIDTH)
+    scene, alt = pictured(run, frame, ("caption", *(views or ())), WIDTH), spoken(run, frame)
+    if views is None:
+        frames = story_frames(run)
+        scene, alt = strip(run, frames, WIDTH), " ".join(spoken(run, one) for one in frames)
+        theme = "light" if theme == "auto" else theme  # once: a story is a large picture
     return image(
-        lambda one: pixels(scene, one, 1.0), theme, spoken(run, frame),
+        lambda one: pixels(scene, one, 1.0), theme, alt,
         (round(scene.width), round(scene.height)),
     )  # fmt: skip
+
+
+def story_frames(run: Run) -> list[Frame]:
+    """Return the steps that tell the round that explains most, one of each kind."""
+    first, last = (int(run.first_step[int(run.header["opening"]) + i]) for i in (0, 1))
+    frames = [frame_at(run, step) for step in range(first, last)]
+    judged = [one for one in frames if one.phase == "decide"]
+    fates = {one.status[one.node]: one for one in reversed(judged)}
+    drafts = [one for one in frames if one.phase == "draft"]
+    rest = [one for one in frames if one.phase in ("verify", "close", "rollback")]
+    told = [*drafts[-1:], *rest, *fates.values()]
+    return sorted(told, key=lambda one: one.step)
 
 
 def image(

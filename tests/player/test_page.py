@@ -20,7 +20,9 @@ import specviz as sv
 from specviz.core.formatting import format_duration
 from specviz.core.trace.trace import Trace
 from specviz.figures.comparison import Comparison
-from specviz.player.page import iframe, page, race_page
+from specviz.player.page import iframe, page, race_page, story_frames
+from specviz.player.projection import run_of
+from specviz.player.steps.words import spoken
 from specviz.player.still import still
 from tests.figures.runs import HOSTILE, hostile, long_story, story
 from tests.player.runs import branching, decoded
@@ -101,7 +103,7 @@ def test_readers_without_scripts_get_the_text() -> None:
     assert 'aria-label="Player of a run of speculative decoding: 12 tokens' in page(story())
 
 
-def test_they_get_a_picture_that_is_a_still(tmp_path: Path) -> None:
+def test_they_get_the_story_in_pictures(tmp_path: Path) -> None:
     for theme in ("light", "dark"):
         text = page(decoded(), theme=theme)
         (image,) = (a for t, a in Elements(text).found if t == "img")
@@ -110,17 +112,20 @@ def test_they_get_a_picture_that_is_a_still(tmp_path: Path) -> None:
             assert picture.size == (int(str(image["width"])), int(str(image["height"])))
             ground = picture.convert("RGB").getpixel((1, 1))
         assert ground == ((21, 23, 28) if theme == "dark" else (255, 255, 255))
-        assert image["alt"] == still(decoded()).alt
-        assert len(data) < 60_000
+        steps = story_frames(run_of(decoded()))
+        assert {one.phase for one in steps} == {"draft", "verify", "decide", "close", "rollback"}
+        assert image["alt"] == " ".join(spoken(run_of(decoded()), one) for one in steps)
+        assert still(decoded()).alt in str(image["alt"])
+        assert len(data) < 80_000
 
 
 def test_a_page_that_follows_its_reader_has_both_pictures() -> None:
-    text = page(decoded(), theme="auto")
+    text = page(decoded(), theme="auto", views=["text", "bars"])
     (dark,) = (a for t, a in Elements(text).found if t == "source")
     (light,) = (a for t, a in Elements(text).found if t == "img")
     assert dark["media"] == "screen and (prefers-color-scheme: dark)"
     for source, theme in ((dark["srcset"], "dark"), (light["src"], "light")):
-        one = page(decoded(), theme=theme)
+        one = page(decoded(), theme=theme, views=["text", "bars"])
         assert [a["src"] for t, a in Elements(one).found if t == "img"] == [source]
 
 

@@ -339,6 +339,7 @@ export function buildPlayer(el, data, model, feed = null) {
     setAttr(root, "data-round", frame.round);
     setAttr(root, "data-phase", frame.phase);
     setAttr(root, "data-step", frame.step);
+    setAttr(root, "data-details", Boolean(options.views) || state.details || null);
     setAttr(root, "data-whatif", Boolean(state.whatIf) || null);
     // a question is said as soon as it stands; what was said of another step does not stay
     if (frame.concealed && !(told.asked && told.step === frame.step)) announce();

@@ -217,7 +217,7 @@ function acceptPicture() {
         hidden = frame.concealed,
         a = Math.min(1, it.a);
       setStyle(green, "height", hidden ? "0" : percent(a));
-      setText(top, hidden || a > 0.97 ? "" : it.said.a);
+      setText(top, hidden || a > 0.97 || a < 0.05 ? "" : it.said.a);
       setStyle(top, "bottom", percent(a));
       const shown = it.u >= 0 && (!hidden || state.hint);
       setStyle(dot, "display", shown ? "" : "none");

@@ -118,12 +118,26 @@ def _heading(scene: Scene, run: Run, frame: Frame, inner: float) -> None:
 
 def _caption(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float) -> float:
     """Write a caption and return its height: narrow ones get more lines."""
-    lines = 2 if width > 900 else 3 if width > 560 else 5
+    lines = 2 if width > 1000 else 3 if width > 560 else 5
     high = 12 + lines * SAID * LEADING
     scene.box(x, y, width, high, fill="panel")
     scene.box(x, y, 5, high, fill="p")
     scene.paragraph(x + 18, y + 26, width - 32, caption(run, frame), SAID, lines)
     return high
+
+
+def strip(run: Run, frames: Sequence[Frame], width: float) -> Scene:
+    """Return a story in pictures, one below the other: the whole stage first, then each step's."""
+    whole = pictured(run, frames[0], ("text", "phase", "caption"), width)
+    items, y = list(whole.items), whole.height
+    for frame in frames[1:]:
+        scene = Scene(width)
+        inner = width - 2 * MARGIN
+        high = _caption(scene, run, frame, MARGIN, 0, inner)
+        view_panel.draw(scene, run, frame, MARGIN, high + GAP / 2, inner)
+        items += [_moved(item, 1.0, 0.0, y) for item in scene.items]
+        y += high + GAP / 2 + view_panel.height(run, inner) + GAP
+    return Scene(width, round(y + MARGIN / 2), items)
 
 
 def filling(run: Run, frame: Frame, views: Sequence[str], width: float, height: float) -> Scene:
