@@ -34,6 +34,7 @@ from specviz.player.options import baseline_of, checked_options, checked_runs, c
 from specviz.player.picture.layout import pictured, strip
 from specviz.player.projection import pack, project
 from specviz.player.steps.frames import Frame, chosen, frame_at, step_of
+from specviz.player.steps.race import verdict, why_texts_differ
 from specviz.player.steps.run import Run, indexed
 from specviz.player.steps.words import spoken
 from specviz.player.still import pixels
@@ -308,7 +309,7 @@ def described(trace: Trace) -> str:
 
 def race_without_script(traces: Sequence[Trace], theme: str = "auto") -> Markup:
     """Return a picture and a table of the measured times, and what each run wrote."""
-    from specviz.player.still import race_picture
+    from specviz.player.still import race_alt, race_picture
 
     taken = [sum(seconds(trace).values()) for trace in traces]
     first = taken.index(min(taken))
@@ -326,12 +327,10 @@ def race_without_script(traces: Sequence[Trace], theme: str = "auto") -> Markup:
         (label(trace), visible(trace.prompt_text + trace.text, limit=LONGEST_TEXT))
         for trace in traces
     ]
-    alt = "Race at its end. " + " ".join(
-        f"{label(trace)}: {len(trace.tokens):,} tokens in {format_duration(took)}."
-        for trace, took in zip(traces, taken, strict=True)
-    )
+    alt = race_alt(traces)
     picture = image(lambda one: race_picture(traces, one), theme, alt)
-    return Markup(parts().race(picture, rows, texts))
+    told = f"{verdict(traces)} {why_texts_differ(traces)}"
+    return Markup(parts().race(picture, told, rows, texts))
 
 
 def _picture(run: Run, views: Sequence[str] | None, theme: str) -> Markup:
@@ -420,6 +419,11 @@ LONGEST_HEADING = 56
 """Letters of the names in a heading: those that fit; all of them stand in the lanes."""
 
 
+def race_words(traces: Sequence[Trace]) -> dict[str, str]:
+    """Return what a race says at its end, as options of the script."""
+    return {"verdict": verdict(traces), "why": why_texts_differ(traces)}
+
+
 def race_page(
     traces: Sequence[Trace],
     *,
@@ -438,7 +442,9 @@ def race_page(
     runs = checked_runs(traces)
     named = " · ".join(dict.fromkeys(label(run) for run in runs))
     heading = visible(title if title is not None else named_race(runs), limit=120)
-    values: dict[str, Any] = {"kind": "race", "options": options | {"standalone": True}}
+    values: dict[str, Any] = {
+        "kind": "race", "options": options | race_words(runs) | {"standalone": True},
+    }  # fmt: skip
     data = [compressed(pack(project(run))) for run in runs]
     said = f"Race of {len(runs)} runs on one clock of measured time: {named}"
     bare = height is not None  # shown inside another page

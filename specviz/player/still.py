@@ -20,11 +20,12 @@ from specviz.core.formatting import format_duration
 from specviz.figures.summary import run_label as label
 from specviz.figures.summary import seconds
 from specviz.figures.theme import DARK, LIGHT
-from specviz.player.options import VIEWS, checked_trace
-from specviz.player.picture.layout import filling, pictured
+from specviz.player.options import VIEWS, checked_runs, checked_trace
+from specviz.player.picture.layout import filling, fitted_to, pictured
 from specviz.player.picture.scene import Scene
 from specviz.player.projection import run_of
 from specviz.player.steps.frames import Frame, chosen, frame_at, step_of
+from specviz.player.steps.race import verdict, why_texts_differ
 from specviz.player.steps.run import Run
 from specviz.player.steps.words import spoken
 
@@ -106,7 +107,7 @@ class Still:
 
 
 def still(
-    trace: Trace,
+    trace: Trace | Sequence[Trace],
     path: str | PathLike[str] | None = None,
     *,
     round: int | None = None,
@@ -120,8 +121,8 @@ def still(
 
     Parameters
     ----------
-    trace : Trace
-        The run.
+    trace : Trace, or sequence of Trace
+        The run; or two to eight, whose race is drawn at its end.
     path : str or path, optional
         Where to write it as well: ``….svg``, ``….png`` or ``….pdf``.
     round, node : int, optional
@@ -154,15 +155,37 @@ def still(
     --------
     >>> still(trace, "rejected.svg", round=3, node=1, theme="dark")  # doctest: +SKIP
     """
-    checked_trace(trace)
+    if isinstance(trace, (list, tuple)):
+        places = {"round": round, "node": node, "phase": phase, "views": views}
+        return _race_still(trace, path, theme, size, places)
+    one = checked_trace(trace)
     where = None if path is None else checked_target(path, SUFFIXES)
     checked_theme(theme)
     width, height = _checked_size(size)
-    run = run_of(trace)
+    run = run_of(one)
     at = chosen(run, round, node, phase)
     asked = checked_views(views, run)
     frame = frame_at(run, step_of(run, at))
     made = Still(sized(run, frame, asked, width, height), theme, spoken(run, frame))
+    if where is not None:
+        made.save(where)
+    return made
+
+
+def _race_still(
+    traces: Sequence[Trace], path: Any, theme: Any, size: Any, places: dict[str, Any]
+) -> Still:
+    """Return a race at its end as a still."""
+    given = [name for name, value in places.items() if value is not None]
+    if given:
+        raise ValueError(f"{given[0]} is for one trace; a race of several has no such option")
+    runs = checked_runs(traces)
+    where = None if path is None else checked_target(path, SUFFIXES)
+    checked_theme(theme)
+    width, height = _checked_size(size)
+    scene = race_scene(runs)
+    high = scene.height * width / scene.width if height is None else height
+    made = Still(fitted_to(scene, width, high), theme, race_alt(runs))
     if where is not None:
         made.save(where)
     return made
@@ -258,11 +281,21 @@ def race_picture(traces: Sequence[Trace], theme: str = "light") -> bytes:
     return pixels(race_scene(traces), theme if theme in THEMES else "light", RACE_SHARP)
 
 
+def race_alt(traces: Sequence[Trace]) -> str:
+    """Return what a race comes to, in words."""
+    told = " ".join(
+        f"{label(trace)}: {len(trace.tokens):,} tokens in "
+        f"{format_duration(sum(seconds(trace).values()))}."
+        for trace in traces
+    )
+    return f"Race at its end. {told} {verdict(traces)}"
+
+
 def race_scene(traces: Sequence[Trace]) -> Scene:
     """Return the picture's boxes and letters; bars are as long as the runs took."""
     taken = [sum(seconds(trace).values()) for trace in traces]
     longest, first = max(taken), taken.index(min(taken))
-    scene = Scene(WIDTH, HEAD + LANE * len(traces) + MARGIN / 2)
+    scene = Scene(WIDTH, HEAD + LANE * len(traces) + 70)
     room = WIDTH - 2 * MARGIN
     scene.text(MARGIN, 34, f"Race of {len(traces)} runs, at its end", 22, bold=True, room=room)
     scene.text(MARGIN, 56, "measured time: the shorter the bar, the sooner", 15, "muted")
@@ -277,4 +310,7 @@ def race_scene(traces: Sequence[Trace]) -> Scene:
         scene.box(MARGIN, top + 27, room, BAR, fill="panel")
         share = took / longest if longest > 0 else 0.0
         scene.box(MARGIN, top + 27, room * share, BAR, fill="accepted" if i == first else "p")
+    low, inner = HEAD + LANE * len(traces) + 8, WIDTH - 2 * MARGIN
+    scene.paragraph(MARGIN, low, inner, verdict(traces), 18, 1, bold=True)
+    scene.paragraph(MARGIN, low + 26, inner, why_texts_differ(traces), 15.5, 2)
     return scene

@@ -35,7 +35,7 @@ from specviz.player.options import (
     checked_trace,
     checked_tree,
 )
-from specviz.player.page import compressed, described, document, embedded, parts
+from specviz.player.page import compressed, described, document, embedded, parts, race_words
 from specviz.player.projection import pack, project
 from specviz.player.steps.run import indexed
 
@@ -242,7 +242,8 @@ class Race(PlayableWidget):
     def __init__(self, traces: Sequence[Trace], options: dict[str, Any] | None = None) -> None:
         self.traces = list(traces)
         runs = [compressed(pack(project(trace))) for trace in self.traces]
-        super().__init__(kind="race", data=runs, options=options or checked_options())
+        told = (options or checked_options()) | race_words(self.traces)
+        super().__init__(kind="race", data=runs, options=told)
 
     def described(self) -> str:
         """Return in a few words what there is to see."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 
 from specviz.core.formatting import format_duration
 from specviz.figures.summary import seconds
 from specviz.player.picture.scene import Box, Letters
-from specviz.player.still import MARGIN, WIDTH, race_picture, race_scene
+from specviz.player.steps.race import verdict, why_texts_differ
+from specviz.player.still import MARGIN, WIDTH, race_picture, race_scene, still
 from tests.player.runs import decoded
 
 
@@ -37,3 +39,32 @@ def test_the_picture_is_a_png_and_the_themes_differ() -> None:
     assert light.startswith(b"\x89PNG") and light != dark
     assert Image.open(io.BytesIO(light)).width == 1500
     assert race_picture(runs, "auto") == light
+
+
+def test_a_race_says_the_ratio_its_times_and_why_the_texts_differ() -> None:
+    runs = [decoded(), decoded(gamma=0)]
+    took = [sum(seconds(run).values()) for run in runs]
+    ratio = max(took) / min(took)
+    names = ["draft model, rejection", "target alone"]
+    first = took.index(min(took))
+    times = f"{format_duration(min(took))} and in {format_duration(max(took))}"
+    shown = f"{ratio:.2f}" if ratio < 1.1 else f"{ratio:.1f}"
+    assert verdict(runs) == (
+        f"{names[first]} is {shown}× as fast as {names[1 - first]}: 60 tokens in {times}."
+    )
+    assert why_texts_differ(runs).startswith("The texts differ because each run makes other")
+    assert why_texts_differ([decoded(), decoded()]).startswith("The texts are equal")
+    assert verdict([decoded(), decoded()]) == "All runs are equally fast."
+
+
+def test_a_still_of_several_runs_is_their_race(tmp_path: Path) -> None:
+    runs = [decoded(), decoded(gamma=0)]
+    made = still(runs, tmp_path / "race.svg", size="16:9")
+    assert (made.scene.width, made.scene.height) == (1280, 720)
+    said = " ".join(one.text for one in made.scene.items if isinstance(one, Letters))
+    assert "× as fast as" in said and "× as fast as" in made.alt
+    assert (tmp_path / "race.svg").exists()
+    with pytest.raises(ValueError, match="round is for one trace; a race of several"):
+        still(runs, round=1)
+    with pytest.raises(ValueError, match="traces must be 2 to 8 runs, got 1"):
+        still([decoded()])

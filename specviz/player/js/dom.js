@@ -96,3 +96,9 @@ export function pool(parent, make) {
 export function trimmed(text) {
   return text.length > 1 ? text.replace(/^ /, "") : text;
 }
+
+/** The axis of a bar that is all of the probability: 0 to 1, whatever the other bars go to. */
+export function wholeAxis() {
+  const ends = [h("span", { text: "0" }), h("span", { text: "1, all of it" })];
+  return h("div", { class: "svp-maxis", "aria-hidden": "true" }, ends);
+}

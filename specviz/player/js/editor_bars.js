@@ -3,7 +3,7 @@
 import { scaleFor } from "./editing.js";
 import { rowsAt } from "./editor_state.js";
 import { changeSaid } from "./editor_words.js";
-import { h, pool, setAttr, setBar, setClip, setStyle, setText } from "./dom.js";
+import { h, pool, setAttr, setBar, setClip, setStyle, setText, wholeAxis } from "./dom.js";
 import { aligned, quoted, shown } from "./numbers.js";
 
 const DISTRIBUTIONS = /** @type {("q" | "p")[]} */ (["q", "p"]);
@@ -169,6 +169,7 @@ export function mountBars(editor) {
       h("div", { class: "svp-axis" }, axis),
     ]),
     h("div", { class: "svp-mass", "aria-hidden": "true" }, [massOver, massRest]),
+    wholeAxis(),
     h("div", { class: "svp-key", "data-testid": "svp-masses" }, [overText, restText]),
     says,
   ]);

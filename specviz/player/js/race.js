@@ -227,6 +227,8 @@ export function mountRace(el, runs, model) {
       "round is over.",
   );
   const live = h("div", { class: "svp-live", "aria-live": "polite", "data-testid": "svp-live" });
+  const verdict = h("b"),
+    why = h("span", { text: options.why ?? "" });
   root.append(
     h("div", { class: "svp-head1" }, [
       h("b", { text: title }),
@@ -237,6 +239,7 @@ export function mountRace(el, runs, model) {
       { class: "svp-racers", role: "list", "aria-label": "Runs" },
       lanes.map((one) => one.el),
     ),
+    h("p", { class: "svp-result" }, [verdict, " ", why]),
     list,
     panel.el,
     live,
@@ -254,13 +257,17 @@ export function mountRace(el, runs, model) {
       const took = place < 0 ? now : one.finish;
       const rate =
         tokens && took > 0 ? `${Math.round(tokens / took).toLocaleString("en")} tokens/s` : "";
+      const running = places.length ? `still running, ${rate}` : rate;
       setText(
         one.flag,
-        place < 0 ? rate : `${place ? "done" : "first"}: ${duration(took)}, ${rate}`,
+        place < 0 ? running : `${place ? "done" : "first"}: ${duration(took)}, ${rate}`,
       );
       setAttr(one.el, "data-first", place === 0 || null);
       setAttr(one.el, "data-done", place >= 0 || null);
     }
+    const over = now >= end - 1e-12;
+    setText(verdict, over ? (options.verdict ?? "") : "Every run on its own measured clock.");
+    show(why, over);
     scrub.value = String(now);
     scrub.setAttribute("aria-valuetext", `${duration(now)} of ${duration(end)}`);
     setText(where, duration(now));
@@ -273,7 +280,8 @@ export function mountRace(el, runs, model) {
         lanes[i].finish <= now + 1e-12 ? `, done after ${duration(lanes[i].finish)}` : "";
       return `${data.header.label}: ${count(tokensAt(data, now).tokens, "token")}${over}`;
     });
-    setText(live, `After ${duration(now)}: ${told.join("; ")}.`);
+    const result = now >= end - 1e-12 && options.verdict ? ` ${options.verdict}` : "";
+    setText(live, `After ${duration(now)}: ${told.join("; ")}.${result}`);
   }
   const listen = (target, event, does) =>
     target.addEventListener(event, does, { signal: off.signal });
@@ -290,6 +298,7 @@ export function mountRace(el, runs, model) {
     if (moment !== null && Math.abs(moment - now) > 1e-6) race.go(moment);
   };
   listen(window, "hashchange", fromLink);
+  listen(window, "beforeprint", () => race.go(end)); // a race on paper is over
   draw();
   fromLink();
   announce();

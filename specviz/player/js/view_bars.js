@@ -2,7 +2,7 @@
 
 import { inBlocks } from "./block.js";
 import { NONE, rowOf, tokenText } from "./decode.js";
-import { h, pool, setAttr, setBar, setClip, setStyle, setText, trimmed } from "./dom.js";
+import { h, pool, setAttr, setBar, setClip, setStyle, setText, trimmed, wholeAxis } from "./dom.js";
 import { number } from "./numbers.js";
 import { distributionRows, massLeft, told } from "./words.js";
 
@@ -108,6 +108,7 @@ export const barsView = {
     const massOver = h("i", { class: "svp-mover" }),
       massRest = h("i", { class: "svp-mrest" });
     const mass = h("div", { class: "svp-mass", "aria-hidden": "true" }, [massOver, massRest]);
+    const masses = wholeAxis();
     const overText = h("span", { class: "svp-k-over" }),
       restText = h("span", { class: "svp-k-rest" });
     const key = h("div", { class: "svp-key" }, [overText, restText]);
@@ -116,6 +117,7 @@ export const barsView = {
       list,
       h("div", { class: "svp-axis", "aria-hidden": "true" }, axis),
       mass,
+      masses,
       key,
     ]);
     rows(ROWS + 1);
@@ -140,7 +142,7 @@ export const barsView = {
         });
         [0, end / 2, end].forEach((x, i) => setText(axis[i], String(x).replace(/^0\./, ".")));
         const known = seen.overlap >= 0 && seen.mode !== "q";
-        setStyle(mass, "visibility", known ? "visible" : "hidden");
+        for (const one of [mass, masses]) setStyle(one, "visibility", known ? "visible" : "hidden");
         setStyle(key, "visibility", known ? "visible" : "hidden");
         if (known) {
           setBar(massOver, 0, seen.overlap);

@@ -16,7 +16,7 @@ LABEL, NUMBERS = 104.0, 118.0
 
 def height(run: Run, width: float) -> float:
     """Return how high the view is."""
-    return 28 + (ROWS + 1) * ROW + 62
+    return 28 + (ROWS + 1) * ROW + 76
 
 
 def draw(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: float) -> None:
@@ -102,7 +102,9 @@ def _mass(scene: Scene, bars: Bars, x: float, y: float, width: float) -> None:
     shared = width * min(1.0, bars.overlap)
     scene.stripes(x + shared, y, width - shared, 11, "p", "p_tint")
     scene.box(x, y, shared, 11, fill="accepted")
-    base = y + 29
+    scene.text(x, y + 24, "0", 12, "muted")
+    scene.text(x + width, y + 24, "1, all of it", 12, "muted", anchor="right")
+    base = y + 44
     told = (
         f"overlap Σ min(p, q) = {format_number(bars.overlap)}",
         f"residual = TV = {format_number(1 - bars.overlap)}",
