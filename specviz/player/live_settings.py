@@ -19,7 +19,7 @@ LONGEST_PROMPT = 20_000
 
 
 @dataclass(frozen=True)
-class Choice:
+class DrafterChoice:
     """A drafter that can be chosen: how it is called, and what goes with it."""
 
     name: str
@@ -39,7 +39,7 @@ class Choice:
         return ""
 
 
-def choices(pair: Any, given: Any = None) -> list[Choice]:
+def choices(pair: Any, given: Any = None) -> list[DrafterChoice]:
     """Return the drafters that a pair can do, the usual one first.
 
     Parameters
@@ -58,24 +58,24 @@ def choices(pair: Any, given: Any = None) -> list[Choice]:
     found = []
     if given is not None:
         noise = "target" if given.traits.coupled else "draft"
-        found.append(Choice(_name_of(given), False, trees=given.traits.trees, noise=noise))
+        found.append(DrafterChoice(_name_of(given), False, trees=given.traits.trees, noise=noise))
     if pair.draft is not None:
-        found.append(Choice(DRAFTERS["draft_model"], noise="either"))
-    found.append(Choice(DRAFTERS["prompt_lookup"]))
+        found.append(DrafterChoice(DRAFTERS["draft_model"], noise="either"))
+    found.append(DrafterChoice(DRAFTERS["prompt_lookup"]))
     if pair.draft is not None:
-        found.append(Choice(DRAFTERS["tree"], trees=True))
+        found.append(DrafterChoice(DRAFTERS["tree"], trees=True))
     if not hasattr(pair.target, "session"):  # a Hugging Face model
         if _layers(pair) > 1:
-            found.append(Choice(DRAFTERS["early_exit"]))
+            found.append(DrafterChoice(DRAFTERS["early_exit"]))
         if _has_heads(pair, "medusa"):
-            found.append(Choice(DRAFTERS["medusa"], takes_gamma=False, trees=True))
+            found.append(DrafterChoice(DRAFTERS["medusa"], takes_gamma=False, trees=True))
         if _has_heads(pair, "eagle"):
-            found += [Choice(DRAFTERS["eagle"]), Choice(EAGLE_TREE, trees=True)]
+            found += [DrafterChoice(DRAFTERS["eagle"]), DrafterChoice(EAGLE_TREE, trees=True)]
         if _has_heads(pair, "parallel"):
-            found.append(Choice(DRAFTERS["parallel"]))
+            found.append(DrafterChoice(DRAFTERS["parallel"]))
         if pair.draft is not None and not hasattr(pair.draft, "session"):
-            found.append(Choice(DRAFTERS["quantized"]))
-    found.append(Choice(DRAFTERS["target_only"], takes_gamma=False, noise="either"))
+            found.append(DrafterChoice(DRAFTERS["quantized"]))
+    found.append(DrafterChoice(DRAFTERS["target_only"], takes_gamma=False, noise="either"))
     return found
 
 
@@ -114,14 +114,14 @@ def drafting(pair: Any, name: str, gamma: int, given: Any = None) -> dict[str, A
     return {"drafter": makers[name]()}
 
 
-def checked_settings(values: Mapping[str, Any], known: Sequence[Choice]) -> dict[str, Any]:
+def checked_settings(values: Mapping[str, Any], known: Sequence[DrafterChoice]) -> dict[str, Any]:
     """Return settings whose every value is of the right kind, as plain JSON values.
 
     Parameters
     ----------
     values : mapping
         A value for each of :data:`NAMES`.
-    known : sequence of Choice
+    known : sequence of DrafterChoice
         The drafters there are.
 
     Raises

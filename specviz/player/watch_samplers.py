@@ -65,7 +65,7 @@ class Watched:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Watchable:
     """Everything that can be watched, on the same cells.
 
     Parameters
@@ -102,7 +102,7 @@ class Choice:
 
 def of_pair(
     pair: Any, *, length: int, gamma: int, faults: Sequence[str] | None, seed: int
-) -> Choice:
+) -> Watchable:
     """Return our loop on two tables: right, and with each planted fault that shows here.
 
     Raises
@@ -166,12 +166,14 @@ def of_pair(
         samplers.append(Watched(fault.name, label, sampler(fault), fault.wrong, wrong))
     words = [visible(" ".join(piece.strip() for piece in pair.pieces(text))) for text in texts]
     what = "next tokens" if length == 1 else f"texts of {length} tokens"
-    return Choice(
+    return Watchable(
         distribution, words, samplers, f"{what}, drawn by this package's own loop in Python"
     )
 
 
-def of_functions(functions: Mapping[str, Any], distribution: Any, labels: Any, seed: int) -> Choice:
+def of_functions(
+    functions: Mapping[str, Any], distribution: Any, labels: Any, seed: int
+) -> Watchable:
     """Return functions of the reader's, ``(n, seed)`` → ``(n,)`` cells, each by name.
 
     Raises
@@ -205,7 +207,7 @@ def of_functions(functions: Mapping[str, Any], distribution: Any, labels: Any, s
         label = visible(str(name))
         samplers.append(Watched(str(name), label, _drawing(function, len(target), seed)))
     words = [visible(name.strip() or name, limit=24) for name in names]
-    return Choice(target.tolist(), words, samplers, "samples of a function in Python")
+    return Watchable(target.tolist(), words, samplers, "samples of a function in Python")
 
 
 def _checked_arity(name: str, function: Any) -> None:

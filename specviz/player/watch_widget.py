@@ -22,7 +22,7 @@ import traitlets
 from specviz.lossless.statistics.power import noise_floor
 from specviz.player.assets import LAB
 from specviz.player.watch_run import WatchedRun
-from specviz.player.watch_samplers import Choice
+from specviz.player.watch_samplers import Watchable
 from specviz.player.widget import Widget
 
 EVERY = 0.2
@@ -47,7 +47,7 @@ class Watch(Widget):
     entry = LAB
     state = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, choice: Choice, options: dict[str, Any], alpha: float, rate: int) -> None:
+    def __init__(self, choice: Watchable, options: dict[str, Any], alpha: float, rate: int) -> None:
         self.choice = choice
         self._looks: list[int] = options["looks"]
         self._alpha = alpha
@@ -231,7 +231,7 @@ def _stop_all() -> None:
 # -- where there are no widgets -------------------------------------------------------------------
 
 
-def said(run: WatchedRun, choice: Choice, sampler: str, preview: bool = False) -> str:
+def said(run: WatchedRun, choice: Watchable, sampler: str, preview: bool = False) -> str:
     """Return the verdict in words; it never claims that two distributions are equal.
 
     ``preview`` says that the run is a short one of its own, before anything was drawn.

@@ -93,3 +93,12 @@ def run(code: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_one_class_name_has_one_meaning(root: Path) -> None:
+    homes: dict[str, list[str]] = {}
+    for path in sorted((root / "specviz").rglob("*.py")):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(path.relative_to(root).as_posix())
+    assert {name: places for name, places in homes.items() if len(places) > 1} == {}

@@ -19,7 +19,7 @@ from specviz.figures.theme import DARK, LIGHT, contrast
 from specviz.player.picture import view_caches
 from specviz.player.picture.colours import GROUNDS, INKS
 from specviz.player.picture.layout import DRAWN, MARGIN, pictured
-from specviz.player.picture.marks import GLYPHS, LOOKS
+from specviz.player.picture.marks import GLYPHS, TOKEN_STYLES
 from specviz.player.picture.pixels import paint
 from specviz.player.picture.scene import (
     Letters,
@@ -106,7 +106,7 @@ def test_verdicts_are_told_without_colour() -> None:
     """Every fate has a sign, a border or a line of its own."""
     looks = {
         mark: (GLYPHS[mark], look.dash, look.double, look.struck is not None)
-        for mark, look in LOOKS.items()
+        for mark, look in TOKEN_STYLES.items()
     }
     del looks["cut"]  # never examined and past the end differ by the sign alone
     assert len(set(looks.values())) == len(looks)
@@ -118,7 +118,7 @@ def test_what_is_written_can_be_read(colours: Any) -> None:
     for ground in GROUNDS:
         for ink in INKS[ground]:
             assert contrast(getattr(colours, ink), getattr(colours, ground)) >= 4.5, (ground, ink)
-    for look in LOOKS.values():
+    for look in TOKEN_STYLES.values():
         ground = getattr(colours, look.ground or "background")
         for ink in (look.ink, look.glyph_ink):
             assert contrast(getattr(colours, ink), ground) >= 4.5, look
@@ -348,7 +348,7 @@ def test_no_token_is_drawn_over_the_next_one() -> None:
         run = run_of(trace)
         for step in range(run.steps):
             for one in broken(words_at(run, frame_at(run, step)), 1224):
-                look = LOOKS.get(one.word.mark)
+                look = TOKEN_STYLES.get(one.word.mark)
                 style = (look.bold, look.italic) if look else (False, False)
                 text = drawable(one.word.text, *style)
                 wide = font(24, *style).getlength(text)

@@ -50,7 +50,7 @@ def chosen(
 
 
 @dataclass(frozen=True)
-class OwnLoop:
+class OwnLoopDrawer:
     """What draws texts, and which engine it ran."""
 
     drawer: Drawer
@@ -68,7 +68,7 @@ def own_loop(
     fault: Any = None,
     progress: bool = False,
     engine: str = "auto",
-) -> OwnLoop:
+) -> OwnLoopDrawer:
     """Return what draws ``length`` tokens after one prompt.
 
     The loop is asked for more than ``length``, so that no round that matters is cut short.
@@ -94,7 +94,7 @@ def own_loop(
     def draw(ids: IntArray, n: int, its_seed: int, first: int) -> Any:
         return many(n, first)
 
-    return OwnLoop(Drawer(draw, name, settings, seeded=False, per_call=per_call), engine_of)
+    return OwnLoopDrawer(Drawer(draw, name, settings, seeded=False, per_call=per_call), engine_of)
 
 
 def _machine(

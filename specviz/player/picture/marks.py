@@ -20,7 +20,7 @@ GLYPHS = {
 
 
 @dataclass(frozen=True)
-class Look:
+class TokenStyle:
     """Of a token: letters, ground, border; the borders differ where colours may not be told."""
 
     ink: str = "text"
@@ -35,21 +35,21 @@ class Look:
     double: bool = False
 
 
-LOOKS = {
-    "ghost": Look("muted", border="q", dash=(2, 3), italic=True),
-    "accepted": Look(glyph_ink="accepted_ink", ground="accepted_tint", border="accepted"),
-    "rejected": Look(
+TOKEN_STYLES = {
+    "ghost": TokenStyle("muted", border="q", dash=(2, 3), italic=True),
+    "accepted": TokenStyle(glyph_ink="accepted_ink", ground="accepted_tint", border="accepted"),
+    "rejected": TokenStyle(
         glyph_ink="rejected_ink",
         ground="rejected_tint",
         border="rejected",
         dash=(6, 4),
         struck="rejected",
     ),
-    "never": Look("muted", "muted", border="muted", dash=(2, 3), italic=True, struck="muted"),
-    "cut": Look("muted", "muted", border="muted", dash=(2, 3), italic=True, struck="muted"),
-    "correction": Look(
+    "never": TokenStyle("muted", "muted", border="muted", dash=(2, 3), italic=True, struck="muted"),
+    "cut": TokenStyle("muted", "muted", border="muted", dash=(2, 3), italic=True, struck="muted"),
+    "correction": TokenStyle(
         glyph_ink="p_ink", ground="p_tint", border="p", width=2.0, bold=True, double=True
     ),
-    "bonus": Look(glyph_ink="p_ink", ground="p_tint", border="p"),
-    "plain": Look(glyph_ink="p_ink", border="p", dash=(2, 3)),
+    "bonus": TokenStyle(glyph_ink="p_ink", ground="p_tint", border="p"),
+    "plain": TokenStyle(glyph_ink="p_ink", border="p", dash=(2, 3)),
 }

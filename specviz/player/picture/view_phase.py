@@ -5,7 +5,7 @@ from __future__ import annotations
 from specviz.core.formatting import format_number
 from specviz.core.names import PHASES
 from specviz.player.picture import view_text
-from specviz.player.picture.marks import GLYPHS, LOOKS, Look
+from specviz.player.picture.marks import GLYPHS, TOKEN_STYLES, TokenStyle
 from specviz.player.picture.scene import Scene, measure, wrapped
 from specviz.player.steps.frames import Frame
 from specviz.player.steps.run import Run
@@ -180,7 +180,7 @@ def _strip(scene: Scene, run: Run, frame: Frame, x: float, y: float, width: floa
 
 
 def _frame_of(
-    scene: Scene, look: Look, x: float, y: float, wide: float, tall: float, focus: bool
+    scene: Scene, look: TokenStyle, x: float, y: float, wide: float, tall: float, focus: bool
 ) -> None:
     ground = look.ground or "background"
     if look.dash:
@@ -199,7 +199,7 @@ def _card(scene: Scene, run: Run, frame: Frame, node: int, x: float, y: float, w
         return
     it = evidence(run, frame.first + node)
     mark = "cut" if status == "accepted" and not it.emitted else status
-    look = LOOKS[mark]
+    look = TOKEN_STYLES[mark]
     _frame_of(scene, look, x, y, wide, _tall(run), node == frame.node)
     glyph = GLYPHS[mark]
     room = wide - 20 - (24 if glyph else 0)
@@ -253,7 +253,7 @@ def _mini(
 def _closing(scene: Scene, run: Run, frame: Frame, x: float, y: float, wide: float) -> None:
     r = frame.round
     mark = frame.closing if run.round["closing_emitted"][r] else "cut"
-    look = LOOKS[mark]
+    look = TOKEN_STYLES[mark]
     _frame_of(scene, look, x, y, wide, _tall(run), frame.phase == "close")
     text = trimmed(run.text(int(run.round["closing"][r])))
     scene.text(x + 10, y + 28, text, 20, look.ink, bold=mark != "cut", room=wide - 46)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from specviz.figures.escaping import direction
-from specviz.player.picture.marks import GLYPHS, LOOKS
+from specviz.player.picture.marks import GLYPHS, TOKEN_STYLES
 from specviz.player.picture.scene import SLACK, Scene, drawable, fitted, measure
 from specviz.player.steps.frames import Frame, pending
 from specviz.player.steps.run import Run
@@ -151,7 +151,7 @@ def _breaks(word: Word) -> bool:
 
 
 def _style(word: Word) -> tuple[bool, bool]:
-    look = LOOKS.get(word.mark)
+    look = TOKEN_STYLES.get(word.mark)
     return (look.bold, look.italic) if look else (False, False)
 
 
@@ -168,7 +168,7 @@ def _draw_word(scene: Scene, one: Placed, x: float, base: float) -> None:
     if word.mark == "prompt":
         scene.text(x, base, word.text, SIZE, "muted")
         return
-    look = LOOKS[word.mark]
+    look = TOKEN_STYLES[word.mark]
     inner = one.width - (10 if word.focus else 2)
     x += 4 if word.focus else 0
     if look.ground and word.mark != "accepted":

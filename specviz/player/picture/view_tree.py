@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specviz.player.picture.marks import GLYPHS, LOOKS
+from specviz.player.picture.marks import GLYPHS, TOKEN_STYLES
 from specviz.player.picture.scene import Scene
 from specviz.player.steps.frames import Frame, frame_at
 from specviz.player.steps.run import NONE, Run
@@ -75,7 +75,7 @@ def _tree(
         parent = int(run.node["parent"][frame.first + i])
         left, top = corner(i)
         start = end_of(at.root if parent == NONE else parent)
-        look = LOOKS[status]
+        look = TOKEN_STYLES[status]
         kept = status == "accepted"
         stroke = look.border if status in ("accepted", "rejected") else "line"
         bend = (start[0] + left) / 2
@@ -102,7 +102,7 @@ def _node(
     letters: float,
 ) -> None:  # fmt: skip
     status = frame.status[i]
-    look = LOOKS[status]
+    look = TOKEN_STYLES[status]
     radius = 0.0 if look.dash else 4.0
     scene.box(
         x, y, wide, high, fill=look.ground or "background", stroke=look.border, width=2,

@@ -18,7 +18,7 @@ LONGEST_QUOTE = 32
 
 
 @dataclass(frozen=True)
-class Evidence:
+class RoundEvidence:
     """The numbers of a proposal, as the rule used them; ``said`` has them as they are shown."""
 
     text: str
@@ -68,13 +68,13 @@ def quoted(text: str) -> str:
     return f"“{cut if len(cut) <= LONGEST_QUOTE else cut[: LONGEST_QUOTE - 1] + '…'}”"
 
 
-def evidence(run: Run, row: int) -> Evidence:
+def evidence(run: Run, row: int) -> RoundEvidence:
     """Return the numbers of a proposal, given by its row in the table."""
     at = {name: column[row] for name, column in run.node.items() if column.ndim == 1}
     p, q, a, u = (float(at[name]) for name in ("p", "q", "acceptance", "u"))
     au = apart(a, u)
     pq = in_step(p, q, a, au) if at["ratio"] else 2
-    return Evidence(
+    return RoundEvidence(
         text=run.text(int(at["token"])),
         p=p,
         q=q,
