@@ -65,7 +65,7 @@ def drafter_label(trace: Trace) -> str:
     'EAGLE'
     """
     name = drafter_name(trace)
-    return DRAFTERS.get(name, visible(name.replace("_", " "), limit=60))
+    return DRAFTERS.get(name, visible(name.replace("_", " "), limit=60)) if name else ""
 
 
 def run_label(trace: Trace) -> str:

@@ -15,7 +15,8 @@ from specviz.core.trace.trace import Trace
 from specviz.figures.measured import gain_of, mean_interval, share_interval, traces_of
 from tests.core.golden import GOLDEN, distribution
 from tests.core.handmade import add_round, empty
-from tests.figures.runs import branching, long_story, story, trace_of
+from tests.figures.runs import branching, hostile, long_story, story, trace_of
+from tests.figures.test_drawing import PRINT_ONLY
 from tests.figures.test_overlap import with_tails
 
 F = sv.figures
@@ -266,8 +267,20 @@ def test_a_tree_one_round_and_ten_thousand_are_drawn(name: str) -> None:
     for trace in (branching(), one, long_story(10_000)):
         made = getattr(F, name)(trace)
         whole = made if hasattr(made, "savefig") else made.get_figure(root=True)
+        if name not in PRINT_ONLY:
+            assert getattr(F, name)(trace, backend="plotly").data
         assert len(whole.findobj(lambda artist: hasattr(artist, "get_text"))) < 2_000
         plt.close("all")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["draws", "flow", "loop", "overlap", "text", "tree"])
+def test_a_stranger_s_tokens_are_drawn_as_they_are(name: str) -> None:
+    made = getattr(F, name)(hostile())
+    whole = made if hasattr(made, "savefig") else made.get_figure(root=True)
+    whole.draw_without_rendering()
+    for text in whole.findobj(lambda artist: hasattr(artist, "get_text")):
+        assert not set(text.get_text()) & {"\u202e", "\x1b", "\u2028"}
 
 
 @pytest.mark.parametrize("name", EVERY)

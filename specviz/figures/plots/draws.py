@@ -10,6 +10,7 @@ import numpy as np
 from specviz.core.checks import whole
 from specviz.core.contract import FloatArray
 from specviz.core.formatting import format_number
+from specviz.figures.cards import short
 from specviz.figures.drawing import Look, figure, plotly_text, safe_text
 from specviz.figures.escaping import word
 from specviz.figures.marks import MARKS
@@ -82,7 +83,7 @@ def _draw(data: DrawsData, ax: Axes | None, look: Look) -> Axes:
     for i in range(1, len(rows)):
         if data.rounds[i] != data.rounds[i - 1]:
             ax.axhline(i - 0.5, color=colours.line, linewidth=0.08 * points)
-    ax.set_yticks(rows, [safe_text(one) for one in data.labels])
+    ax.set_yticks(rows, [safe_text(short(one, 12 * points, points)) for one in data.labels])
     ax.set(xlim=(0, 1), ylim=(len(rows) - 0.5, -0.5))
     look.frame(ax, "u, and the probability of acceptance")
     look.legend(ax, 3)

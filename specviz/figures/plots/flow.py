@@ -13,6 +13,7 @@ import numpy as np
 
 from specviz.core.contract import FloatArray
 from specviz.core.formatting import format_number
+from specviz.figures.cards import short
 from specviz.figures.drawing import Look, figure, plotly_text, safe_text
 from specviz.figures.plots.overlap import OverlapData, overlap
 
@@ -73,7 +74,7 @@ def _draw(data: FlowData, ax: Axes | None, look: Look) -> Axes:
             (RIGHT, tops_p, data.p, colours.p, "left"),
         ):
             ax.bar(x, values[i], 2 * BAR, bottom=tops[i], color=colour, linewidth=0)
-            said = f"{label}  {format_number(float(values[i]))}"
+            said = f"{short(label, 9 * points, points)}  {format_number(float(values[i]))}"
             away = -1.6 * BAR if ha == "right" else 1.6 * BAR
             ax.text(x + away, tops[i] + values[i] / 2, safe_text(said), ha=ha, va="center",
                     **look.words(fontweight=bold))  # fmt: skip
