@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from specviz._version import __version__
 
 if TYPE_CHECKING:
-    from specviz import bench, figures, lossless, theory
+    from specviz import bench, figures, lossless, scale, theory
     from specviz.api.generate import generate, stream
     from specviz.core import rules, tabular
     from specviz.core.contract import Draft, Sampling
@@ -87,6 +87,7 @@ __all__ = [
     "report",
     "rules",
     "save",
+    "scale",
     "still",
     "stream",
     "tabular",
@@ -132,6 +133,7 @@ _HOMES = {
     "recorded": "specviz.recordings.shelf:recorded",
     "report": "specviz.figures.report_page:report",
     "rules": "specviz.core.rules",
+    "scale": "specviz.scale",
     "save": "specviz.figures.drawing:save",
     "still": "specviz.player.still:still",
     "stream": "specviz.api.generate:stream",

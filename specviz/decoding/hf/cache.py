@@ -69,6 +69,11 @@ class GrowingLayer(DynamicLayer):
         values.narrow(2, start, count).copy_(value_states)
         return keys.narrow(2, 0, end), values.narrow(2, 0, end)
 
+    def append(self, both: Tensor) -> tuple[Tensor, Tensor]:
+        """Append keys and values ``(batch, t, 2 * kv_heads, head_dim)``; return all of each."""
+        keys, values = both.transpose(1, 2).chunk(2, dim=1)
+        return self.update(keys, values)
+
     @classmethod
     def of(cls, layer: Any, rows: Tensor, room: int = 1) -> GrowingLayer:
         """Return a layer with some rows of a batch ``(k,)``, and room for ``room`` tokens more."""

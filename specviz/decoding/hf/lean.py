@@ -313,6 +313,21 @@ class LeanModel:
         """Return ``(n, rows of the head)`` for what the last layer left, ``(n, hidden)``."""
         return self.head(self.norm(x))
 
+    def batch_logits(
+        self, ids: Tensor, positions: Tensor, masks: Mapping[str, Tensor | None], cache: Any,
+        rows: int,
+    ) -> Tensor:  # fmt: skip
+        """Return logits ``(batch, rows, vocab)`` after the last ``rows`` of ``(batch, t)`` ids.
+
+        ``positions`` is ``(batch, t)``; a mask is ``(batch, 1, t, all)``, or None where each text
+        sees all that the cache holds.
+        """
+        batch, tokens = ids.shape
+        rotations = self.rotations(0, int(positions.max()) + 1, positions)
+        x = self.run(self.embedded(ids.flatten()), batch, rotations, masks, cache)
+        last = x.view(batch, tokens, -1)[:, tokens - rows :]
+        return self.logits(last.flatten(0, 1)).view(batch, rows, -1)
+
     def run(
         self, x: Tensor, batch: int, rotations: tuple[Tensor, Tensor],
         masks: Mapping[str, Tensor | None], cache: Any, first: int = 0, last: int | None = None,
@@ -332,7 +347,7 @@ class LeanModel:
             Kind of attention → what is added to the scores, ``(t, all)`` or
             ``(batch, 1, t, all)``, or None.
         cache : DynamicCache
-            Its layers' ``update`` appends keys and values and returns all of them.
+            Its layers' ``append`` takes keys and values and returns all of them.
         first, last : int
             Which layers.
         captured : mapping, optional

@@ -84,6 +84,11 @@ class PaddedLayer(DynamicLayer):
         end = self._places.end
         return self.keys[chosen, :, :end], self.values[chosen, :, :end]
 
+    def append(self, both: Tensor) -> tuple[Tensor, Tensor]:
+        """Write ``(batch, fed, 2 * heads, head_dim)``; return what these rows hold."""
+        keys, values = both.transpose(1, 2).chunk(2, dim=1)
+        return self.update(keys, values)
+
     def _empty(self, like: Tensor, columns: int) -> Tensor:
         # zeros, not anything: what is masked is still multiplied, and NaN times 0 is NaN
         return like.new_zeros((self._rows, like.shape[1], columns, like.shape[-1]))
@@ -171,20 +176,35 @@ class PaddedBatch:
         self._places.columns = torch.from_numpy(columns).to(device)
         self._places.end = end = int(columns.max()) + 1
         self._places.in_order = np.array_equal(rows, np.arange(len(rows)))
+        fed = torch.from_numpy(ids).to(device)
+        positions = torch.from_numpy(self._positions(passes, columns)).to(device)
+        masks = self._masks(passes, columns, end)
+        longest = max(1 + len(one.draft) for one in passes)
+        if session.lean is not None:
+            rows_each = longest if len(passes) == 1 else wide  # a prompt needs no logits of its own
+            logits = session.lean.batch_logits(fed, positions, masks, self._cache, rows_each)
+            return self._split(session.fitted(logits.flatten(0, 1)), passes, rows_each)
         arguments: dict[str, Any] = {
-            "input_ids": torch.from_numpy(ids).to(device),
-            "position_ids": torch.from_numpy(self._positions(passes, columns)).to(device),
-            "attention_mask": self._masks(passes, columns, end),
+            "input_ids": fed,
+            "position_ids": positions,
+            "attention_mask": masks if len(masks) > 1 else next(iter(masks.values())),
             "use_cache": True,
             session.cache_argument or "cache": self._cache,
         }
-        longest = max(1 + len(one.draft) for one in passes)
         if len(passes) == 1 and "logits_to_keep" in session.takes:
             arguments["logits_to_keep"] = longest  # a prompt needs no logits of its own
             logits = session.model(**arguments).logits[0]
             return [session.fitted(logits[len(logits) - longest :])]
         logits = session.model(**arguments).logits  # (batch, fed, vocab)
-        own = session.fitted(logits.flatten(0, 1)).reshape(len(passes), wide, -1)
+        return self._split(session.fitted(logits.flatten(0, 1)), passes, wide)
+
+    def _split(
+        self, logits: NDArray[Any], passes: Sequence[Pass], rows_each: int
+    ) -> list[NDArray[Any]]:
+        """Return each pass's ``(1 + n, vocab)`` of ``(batch * rows_each, vocab)``."""
+        own = logits.reshape(len(passes), rows_each, -1)
+        if len(passes) == 1:
+            return [own[0, rows_each - 1 - len(passes[0].draft) :]]
         return [
             own[i, len(one.fed) - 1 - len(one.draft) : len(one.fed)] for i, one in enumerate(passes)
         ]
@@ -202,10 +222,12 @@ class PaddedBatch:
         limit = self.session.context_length
         return positions if limit is None else np.minimum(positions, limit - 1)
 
-    def _masks(self, passes: Sequence[Pass], columns: IntArray, end: int) -> Any:
+    def _masks(
+        self, passes: Sequence[Pass], columns: IntArray, end: int
+    ) -> dict[str, Tensor | None]:
         """Return what is added to the attention scores, one mask for each kind of layer."""
         dtype, device = self.session.model.dtype, self.session.device
-        masks = {}
+        masks: dict[str, Tensor | None] = {}
         for kind, window in self.session.kind.windows.items():
             apart = columns[..., None] - np.arange(end)  # (batch, fed, end)
             visible = apart >= 0
@@ -219,7 +241,7 @@ class PaddedBatch:
             mask = torch.zeros(visible.shape, dtype=dtype)
             mask.masked_fill_(~torch.from_numpy(visible), torch.finfo(dtype).min)
             masks[kind] = mask[:, None].to(device)  # (batch, 1, fed, end)
-        return masks if len(masks) > 1 else next(iter(masks.values()))
+        return masks
 
 
 _tried: WeakKeyDictionary[Any, str] = WeakKeyDictionary()

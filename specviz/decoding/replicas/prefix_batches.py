@@ -134,19 +134,30 @@ class PrefixBatches:
         cache = new_cache() if cache is None else cache
         ids = np.where(ids >= session.known_ids, session.stand_in, ids)
         device = session.device
+        start = len(self._prompt) + len(contexts[0]) - ids.shape[1]
+        if session.lean is not None and self._in_every_window(session, start, ids.shape[1]):
+            masks = dict.fromkeys(session.kind.windows, session.lean.causal(start, ids.shape[1]))
+            fed = torch.from_numpy(ids).to(device)
+            places = torch.arange(start, start + ids.shape[1], device=device).expand(len(ids), -1)
+            rows = session.lean.batch_logits(fed, places, masks, cache, 1)  # (k, 1, vocab)
+            return PrefixBatch(contexts, session.fitted(rows[:, 0]), cache)
         arguments: dict[str, Any] = {
             "input_ids": torch.from_numpy(ids).to(device),
             "use_cache": True,
             session.cache_argument or "cache": cache,
         }
         if "position_ids" in session.takes:
-            start = len(self._prompt) + len(contexts[0]) - ids.shape[1]
             places = torch.arange(start, start + ids.shape[1], device=device)
             arguments["position_ids"] = places.expand(len(ids), -1)
         if "logits_to_keep" in session.takes and ids.shape[1] > 1:
             arguments["logits_to_keep"] = 1
         logits = session.fitted(session.model(**arguments).logits[:, -1])
         return PrefixBatch(contexts, logits, cache)
+
+    @staticmethod
+    def _in_every_window(session: HFTarget, start: int, tokens: int) -> bool:
+        """Whether no sliding window hides anything yet: the lean pass is given no mask for it."""
+        return all(w is None or start + tokens <= w for w in session.kind.windows.values())
 
 
 def _chosen(cache: DynamicCache | None, rows: IntArray) -> DynamicCache:

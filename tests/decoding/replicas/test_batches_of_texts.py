@@ -156,7 +156,8 @@ def _rejected_seen(self: PaddedBatch, passes: Any, columns: Any, end: int) -> An
     seen = columns[..., None] >= np.arange(end)
     seen |= columns[:, -1:, None] < np.arange(end)
     mask = torch.zeros(seen.shape, dtype=self.session.model.dtype)
-    return mask.masked_fill_(~torch.from_numpy(seen), torch.finfo(mask.dtype).min)[:, None]
+    mask.masked_fill_(~torch.from_numpy(seen), torch.finfo(mask.dtype).min)
+    return dict.fromkeys(self.session.kind.windows, mask[:, None])
 
 
 def _wrong_row(run: Any) -> Any:

@@ -76,7 +76,8 @@ def llama() -> Any:
 
 
 def _everything_is_seen(self: PaddedBatch, passes: Any, columns: Any, end: int) -> Any:
-    return torch.zeros(len(passes), 1, columns.shape[1], end)
+    seen = torch.zeros(len(passes), 1, columns.shape[1], end)
+    return dict.fromkeys(self.session.kind.windows, seen)
 
 
 def _positions_are_one_late(self: PaddedBatch, passes: Any, columns: Any) -> Any:
