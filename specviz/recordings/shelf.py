@@ -16,6 +16,9 @@ SUFFIX = ".specviz"
 DOMAINS = ("stories", "prose", "records")
 """What the texts are: short tales, novels, lists; in the order from easy to hard to easy again."""
 
+WORKED = ("worked/the-quick-brown", "worked/capital-of-france")
+"""Two single iterations over numbers written down by hand, see ``worked.py``; not in the list."""
+
 
 @overload
 def recorded() -> list[str]: ...
@@ -30,7 +33,9 @@ def recorded(name: str | None = None) -> list[str] | Trace:
     Parameters
     ----------
     name : str, optional
-        ``"domain/method"``, as in ``"stories/draft-model"``.
+        ``"domain/method"``, as in ``"stories/draft-model"``; or one of two worked iterations whose
+        numbers can be followed on paper: ``"worked/the-quick-brown"`` (a rejection) and
+        ``"worked/capital-of-france"`` (all accepted, a bonus token).
 
     Returns
     -------
@@ -53,8 +58,10 @@ def recorded(name: str | None = None) -> list[str] | Trace:
         return list(_names())
     if not isinstance(name, str):
         raise TypeError(f"name must be a str such as 'stories/draft-model', got {name!r}")
+    if name in WORKED:
+        return _loaded(*name.split("/"))
     if name not in _names():
-        near = get_close_matches(name, _names(), n=3, cutoff=0.5)
+        near = get_close_matches(name, [*_names(), *WORKED], n=3, cutoff=0.5)
         known = " or ".join(map(repr, near)) if near else "one of sv.recorded()"
         raise ValueError(f"name must be a recorded run, such as {known}; got {name!r}")
     domain, method = name.split("/")

@@ -15,6 +15,7 @@ from specviz.player.page import race_page
 from specviz.player.projection import project
 from specviz.recordings import shelf
 from specviz.recordings.record import NOTE, PROMPTS, REPEATS, methods, record, squeeze
+from specviz.recordings.worked import capital_of_france
 from tests.house.test_torch_free import BLOCK, run
 from tests.player.runs import decoded
 
@@ -74,7 +75,7 @@ def test_the_same_noise_gives_the_targets_own_text() -> None:
 
 def test_they_are_small(root: Path) -> None:
     sizes = [path.stat().st_size for path in (root / "specviz/recordings/runs").rglob("*.specviz")]
-    assert len(sizes) == len(NAMES)
+    assert len(sizes) == len(NAMES) + len(shelf.WORKED)
     assert sum(sizes) <= MOST_BYTES
 
 
@@ -182,3 +183,37 @@ def test_the_recipe_refuses_what_contradicts_itself(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="the same method, prompt and seed gave another text"):
         record(tmp_path / "more", other)
     assert not (tmp_path / "more").exists()
+
+
+@pytest.mark.parametrize("name", shelf.WORKED)
+def test_a_worked_iteration_replays_and_is_one_pass(name: str) -> None:
+    trace = sv.recorded(name)
+    assert trace.check().ok and len(trace) == 1
+    assert name not in NAMES  # the list is of runs by method
+    assert project(trace).header["baseline"] is None  # of a table, times say nothing
+
+
+def test_one_accepted_and_one_replaced_are_two_tokens_not_three() -> None:
+    """Claim 1, with its numbers: q .3, p .4; q .2, p .1, u .7."""
+    (round_,) = sv.recorded("worked/the-quick-brown").rounds
+    first, second = round_.nodes
+    assert (first.text, second.text) == (" the", " quick")
+    assert [first.q, first.p, second.q, second.p] == pytest.approx([0.3, 0.4, 0.2, 0.1])
+    assert first.accepted and not second.accepted
+    assert second.acceptance == pytest.approx(0.5) and second.u == pytest.approx(0.7, abs=0.005)
+    assert (round_.closing.text, round_.closing.kind) == (" brown", "correction")
+    assert len(sv.recorded("worked/the-quick-brown").tokens) == 2
+
+
+def test_all_accepted_gives_a_fifth_token_and_the_drafts_cache_lacks_one() -> None:
+    trace = sv.recorded("worked/capital-of-france")
+    (round_,) = trace.rounds
+    assert [node.accepted for node in round_.nodes] == [True] * 4
+    assert (round_.closing.text, round_.closing.kind) == (" city", "bonus")
+    assert trace.round_table["target_after"][0] - trace.round_table["draft_after"][0] == 1
+
+
+def test_a_worked_iteration_is_what_its_recipe_makes() -> None:
+    made = capital_of_france()
+    assert made.tokens.tolist() == sv.recorded("worked/capital-of-france").tokens.tolist()
+    assert made.meta["seed"] == sv.recorded("worked/capital-of-france").meta["seed"]
