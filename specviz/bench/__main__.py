@@ -1,4 +1,4 @@
-"""``python -m specviz.bench`` is ``specviz bench``; ``… replicas`` times the statistics' texts."""
+"""``python -m specviz.bench`` is ``specviz bench``; also ``… replicas`` and ``… false-alarms``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from specviz.bench import replicas
 
         return replicas.main(arguments[1:])
+    if arguments[:1] == ["false-alarms"]:
+        from specviz.bench import false_alarms
+
+        return false_alarms.main(arguments[1:])
     from specviz.cli import main as specviz
 
     return specviz(["bench", *arguments])

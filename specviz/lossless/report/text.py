@@ -93,7 +93,7 @@ def _nothing_found(report: BatteryReport) -> str:
         )
     elif report.margin:
         out += f" beyond the declared margin of {report.margin:g} total variation per token"
-    out += f". This is not a proof. {_would(report)}"
+    out += f". This does not show that there is none. {_would(report)}"
     if report.distance is not None:
         d = report.distance
         out += (

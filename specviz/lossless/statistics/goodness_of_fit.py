@@ -56,12 +56,16 @@ def pearson(counts: FloatArray, expected: FloatArray) -> tuple[float, float]:
     n = float(counts.sum())
     scaled = np.asarray(expected, dtype=np.float64) * (n / float(expected.sum()))
     statistic = float(stats.chisquare(counts, scaled).statistic)
-    mean, variance, third = moments(scaled / n, n)
+    return statistic, gamma_tail(statistic, *moments(scaled / n, n))
+
+
+def gamma_tail(statistic: float, mean: float, variance: float, third: float) -> float:
+    """Return the upper tail of a gamma distribution with these moments (third: central)."""
     if third <= 0 or variance <= 0:  # two cells of nearly a half
-        return statistic, float(stats.chi2.sf(statistic, mean))
+        return float(stats.chi2.sf(statistic, mean))
     shape = 4 * variance**3 / third**2
     place = shape + (statistic - mean) / sqrt(variance) * sqrt(shape)
-    return statistic, float(stats.gamma.sf(place, shape))
+    return float(stats.gamma.sf(place, shape))
 
 
 def moments(distribution: FloatArray, n: float) -> tuple[float, float, float]:
@@ -89,6 +93,10 @@ def homogeneity(
 ) -> Finding:
     """Return whether two rows of pooled counts come from one distribution (no Yates correction).
 
+    Given both margins the statistic's mean and variance are known exactly; the p-value is that of a
+    gamma distribution with them (Haldane 1940; Dawson 1954, "A simplified expression for the
+    variance of the χ² function on a contingency table").
+
     Parameters
     ----------
     name : str
@@ -110,8 +118,30 @@ def homogeneity(
     detail = "" if label is None else (
         f"{label(worst)}: {subject[worst]:,.0f} seen, {reference[worst]:,.0f} in the reference"
     )  # fmt: skip
-    return Finding(name, "chi-square", float(found.statistic), int(found.dof), n,
-                   float(found.pvalue), detail)  # fmt: skip
+    mean, variance = contingency_moments(both)
+    p = float(stats.gamma.sf(found.statistic, mean**2 / variance, scale=variance / mean))
+    return Finding(name, "chi-square", float(found.statistic), int(found.dof), n, p, detail)
+
+
+def contingency_moments(counts: FloatArray) -> tuple[float, float]:
+    """Return mean and variance of a contingency table's chi-square, given its margins.
+
+    Parameters
+    ----------
+    counts : FloatArray
+        ``(rows, columns)``.
+
+    Examples
+    --------
+    >>> [round(x, 4) for x in contingency_moments(np.array([[3.0, 1.0], [1.0, 3.0]]))]
+    [1.1429, 2.351]
+    """
+    n = float(counts.sum())
+    (r, rows), (c, columns) = ((len(m), m) for m in (counts.sum(axis=1), counts.sum(axis=0)))
+    v = [(k - 1) * (n - k) / (n - 1) for k in (r, c)]
+    w = [(n * np.sum(1 / m) - k**2) / (n - 2) for k, m in ((r, rows), (c, columns))]
+    variance = 2 * n / (n - 3) * (v[0] - w[0]) * (v[1] - w[1]) + n**2 / (n - 1) * w[0] * w[1]
+    return n * (r - 1) * (c - 1) / (n - 1), float(variance)
 
 
 def _untestable(name: str, n: int, expected: FloatArray) -> Finding:

@@ -29,15 +29,16 @@ class Moments:
 
     Parameters
     ----------
-    value, mean, variance, third : FloatArray
-        ``(tokens,)`` what was seen; its conditional expectation, variance and third absolute
-        central moment given the text before the token.
+    value, mean, variance, third, skew : FloatArray
+        ``(tokens,)`` what was seen; its conditional expectation, variance, third absolute central
+        moment and third central moment given the text before the token.
     """
 
     value: FloatArray
     mean: FloatArray
     variance: FloatArray
     third: FloatArray
+    skew: FloatArray
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Scores:
 
 
 def _joined(parts: list[Moments]) -> Moments:
-    names = ("value", "mean", "variance", "third")
+    names = ("value", "mean", "variance", "third", "skew")
     return Moments(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
@@ -168,14 +169,19 @@ def log_ratio(p: FloatArray, q: FloatArray) -> FloatArray:
     return out
 
 
-def expectations(p: FloatArray, value: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return mean, variance and third absolute central moment of ``value`` under each row of p."""
+def expectations(p: FloatArray, value: FloatArray) -> tuple[FloatArray, ...]:
+    """Return four moments of ``value`` under each row of p.
+
+    They are the mean, the variance, the third absolute central moment and the third central moment.
+    """
     mean = np.einsum("rv,rv->r", p, value)
-    away = np.abs(value - mean[:, None])
+    away = value - mean[:, None]
+    square = p * away * away  # (rows, vocab)
     return (
         mean,
-        np.einsum("rv,rv,rv->r", p, away, away),
-        np.einsum("rv,rv,rv,rv->r", p, away, away, away),
+        square.sum(axis=1),
+        np.einsum("rv,rv->r", square, np.abs(away)),
+        np.einsum("rv,rv->r", square, away),
     )
 
 
