@@ -26,7 +26,7 @@ from tqdm.auto import tqdm
 
 from specviz.api.generate import generate, stream
 from specviz.core import checks
-from specviz.core.atomic_writing import checked_target, write_by, write_whole
+from specviz.core.atomic_writing import checked_target, write_whole
 from specviz.core.contract import Draft, Drafter
 from specviz.decoding.hf.target import HFTarget, open_session
 from specviz.drafters.draft_model import DraftModel
@@ -167,19 +167,15 @@ class Bench:
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draw the gains as bars with their quartiles; the file's ending says in which format."""
-        where = checked_target(path, (".svg", ".png", ".pdf"))
-        from matplotlib.figure import Figure
+        from matplotlib import pyplot
 
-        figure = Figure(figsize=(7, 0.8 + 0.35 * len(self.ways)), layout="constrained")
-        ax = figure.subplots()
-        ways = self.ways[::-1]
-        gains = np.array([way.gain for way in ways])
-        spread = np.maximum(0, [gains - [w.low for w in ways], [w.high for w in ways] - gains])
-        ax.barh([way.name for way in ways], gains, xerr=spread, color="#56B4E9", ecolor="#444444")
-        ax.axvline(1, color="#444444", linestyle="--", linewidth=1)
-        ax.set_xlabel("target-only time ÷ this way's time, per token")
-        ax.set_title(self.sentence, fontsize=8, wrap=True)
-        write_by(where, lambda place: figure.savefig(place, format=where.suffix[1:]))
+        from specviz.figures import methods, save
+
+        checked_target(path, (".svg", ".png", ".pdf"))
+        with pyplot.ioff():
+            drawn = methods(self)
+        save(drawn, path)
+        pyplot.close(drawn)
 
 
 def measure(

@@ -129,6 +129,11 @@ class Look:
             **{"fontsize": self.points, **how},
         )  # fmt: skip
 
+    def heading(self, figure: MatplotlibFigure, text: str) -> None:
+        """Write a title over all panels of a figure."""
+        how = self.words(fontsize=1.1 * self.points)
+        figure.suptitle(safe_text(text), x=0.01, ha="left", **how)
+
     def legend(self, ax: Axes, columns: int, **how: Any) -> None:
         """Put the legend below the axis and its name, at the same distance for every size."""
         from matplotlib.transforms import ScaledTranslation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from specviz.core.atomic_writing import PAGES, checked_target, write_whole
+from specviz.core.trace.measures import show
 from specviz.core.trace.trace import Trace
 from specviz.figures.coloured_text import html as coloured_html
 from specviz.figures.drawing import html_of
 from specviz.figures.escaping import visible
 from specviz.figures.measured import traces_of
 from specviz.figures.page import MOST_SETTINGS, page_title
+from specviz.figures.plots.methods import is_bench
 from specviz.figures.report import battery_html
 from specviz.figures.summary import provenance, rule_label
 from specviz.figures.templating import figure_page, part
@@ -32,10 +34,11 @@ def report(what: Any, path: str | PathLike[str]) -> Path:
 
     Parameters
     ----------
-    what : Trace, several of them, AuditReport, BatteryReport, or rows of a benchmark
+    what : Trace, several of them, AuditReport, BatteryReport, or Bench
         A run: its text, the loop, what decided a token, acceptance, time, and whether the record is
-        consistent. Several runs (a sequence or a mapping), or what :func:`specviz.bench.compare`
-        returns: the methods side by side. An audit: its verdict, tests and tables.
+        consistent. Several runs (a sequence or a mapping): the methods side by side. What
+        :func:`specviz.bench.measure` returns: whether it pays. An audit: its verdict,
+        tests and tables.
     path : str or path
         The file, by custom ``….html``; it is replaced as a whole or left as it was.
 
@@ -67,8 +70,8 @@ def report(what: Any, path: str | PathLike[str]) -> Path:
         text = figure_page(
             trace_sections(what), visible(page_title(what), limit=120), provenance(what)
         )
-    elif isinstance(what, Sequence) and what and hasattr(what[0], "cpu_gain"):
-        text = figure_page(bench_sections(what), "Methods side by side")
+    elif is_bench(what):
+        text = figure_page(bench_sections(what), "Does speculative decoding pay?")
     else:
         text = figure_page(runs_sections(what), "Runs side by side")
     write_whole(where, text)
@@ -95,7 +98,7 @@ def trace_sections(trace: Trace) -> list[Section]:
     from specviz import figures as f
 
     measures = trace.measures()
-    table = [(m.name, repr_of(m.value), m.convention) for m in measures.values()]
+    table = [(m.name, show(m.value), m.convention) for m in measures.values()]
     replay = trace.check()
     answers = ", ".join(f"{n:,} × {answer}" for answer, n in replay.counts.items())
     findings = "; ".join(map(str, replay.contradictions[:10]))
@@ -135,13 +138,6 @@ def trace_sections(trace: Trace) -> list[Section]:
     ]  # fmt: skip
 
 
-def repr_of(value: Any) -> str:
-    """Return a measure's value as the table of measures shows it."""
-    from specviz.core.trace.measures import show
-
-    return show(value)
-
-
 def runs_sections(runs: Any) -> list[Section]:
     """Return several runs side by side."""
     from specviz import figures as f
@@ -163,15 +159,28 @@ def runs_sections(runs: Any) -> list[Section]:
     return sections
 
 
-def bench_sections(rows: Sequence[Any]) -> list[Section]:
-    """Return the rows of :func:`specviz.bench.compare`."""
+def bench_sections(bench: Any) -> list[Section]:
+    """Return what :func:`specviz.bench.measure` found."""
     from specviz import figures as f
 
-    heads = ("way", "tokens per pass", "alpha", "accepted / proposed", "gain", "ms per token")
-    fields = ("tokens_per_pass", "alpha", "accepted_per_proposed", "gain", "milliseconds_per_token")
-    table = [(row.name, *(repr_of(getattr(row, field)) for field in fields)) for row in rows]
-    return [
-        _drawn("Methods", "Gains are medians over turns, against the target alone of the same "
-               "turn.", f.methods, rows),
+    heads = ("way", "gain", "quartiles", "gain by the clock", "ms per token", "tokens per pass",
+             "alpha")  # fmt: skip
+    table = [
+        (way.name, show(way.gain), f"{show(way.low)} to {show(way.high)}", show(way.wall_gain),
+         show(way.milliseconds), show(way.tokens_per_pass), show(way.alpha))
+        for way in bench.ways
+    ]  # fmt: skip
+    sections: list[Section] = [
+        _drawn("Does it pay here?", f"{bench.sentence} Gains are medians over turns, with their "
+               "quartiles, against the target alone of the same turn.", f.methods, bench),
         ("Numbers", Markup(part("run.html").table(heads, table)), ""),
     ]  # fmt: skip
+    if bench.alpha is not None and bench.c is not None:
+        words = "What theory expects at this alpha and c, where verifying costs one pass."
+        sections.append(
+            _drawn("Gain against gamma", words, f.gain_by_gamma, alpha=bench.alpha, c=bench.c)
+        )
+    settings = {**bench.settings, **bench.machine}
+    rows = [(str(key), visible(str(value), limit=300)) for key, value in settings.items()]
+    rows += [(name, f"not measured: {why}") for name, why in bench.left_out.items()]
+    return [*sections, ("Settings", Markup(part("run.html").table(("setting", "value"), rows)), "")]

@@ -11,6 +11,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 import specviz as sv
+from specviz.bench import Bench, Way
 from specviz.core.trace.trace import Trace
 from specviz.figures.measured import gain_of, mean_interval, share_interval, traces_of
 from tests.core.golden import GOLDEN, distribution
@@ -184,14 +185,24 @@ def test_a_gain_is_against_the_target_alone() -> None:
     assert np.isnan(F.methods.data([timed()]).values["gain"][0, 0])
 
 
-def test_the_rows_of_a_benchmark_are_methods_too() -> None:
-    class Row:
-        name, cpu_gain, gain, tokens_per_pass = "draft", 1.4, 1.5, 3.0
-        accepted_per_proposed = None
+def bench() -> Bench:
+    """Target-only decoding and a draft model at 1.5×."""
+    ways = [
+        Way("target only", 1.0, 1.0, 1.0, 1.0, 10.0, tokens_per_pass=1.0),
+        Way("draft model", 1.5, 1.4, 1.7, 1.3, 6.6, tokens_per_pass=3.0, alpha=0.8),
+        Way("transformers generate", 1.1, 1.0, 1.2, 1.1, 9.0),
+    ]
+    v = {1: 1.0, 5: 1.2}
+    return Bench({"gamma": 4, "seed": 0}, {"cores": 2}, ways, 0.1, v, 0.8, {4: 1.6})
 
-    data = F.methods.data([Row()])
-    assert data.values["gain"][0, 0] == 1.5
-    assert np.isnan(data.values["acceptance"][0, 0])
+
+def test_a_benchmark_s_ways_are_methods_too() -> None:
+    data = F.methods.data(bench())
+    assert data.values["gain"].tolist() == [[1, 1, 1], [1.5, 1.4, 1.7], [1.1, 1.0, 1.2]]
+    assert data.values["acceptance"][1, 0] == 0.8
+    assert np.isnan(data.values["tokens"][2, 0])
+    assert "pays here, 1.50×" in " ".join(data.title.split())
+    assert F.methods(bench()).caption.startswith("gamma 4 · seed 0")
 
 
 def test_a_race_ends_where_the_runs_end() -> None:

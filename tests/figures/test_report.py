@@ -10,6 +10,7 @@ import pytest
 import specviz as sv
 from specviz.figures import report_page
 from tests.figures.runs import hostile, story
+from tests.figures.test_data import bench
 from tests.figures.test_drawing import REPORT
 
 
@@ -60,6 +61,10 @@ def test_runs_and_audits_have_reports_too(tmp_path: Path, quick: list[str]) -> N
     runs = {one: sv.recorded(f"prose/{one}") for one in ("target-only", "eagle")}
     page = sv.report(runs, tmp_path / "runs.html").read_text("utf-8")
     assert re.findall("<h2>(.*?)</h2>", page)[:2] == ["Runs", "Methods"]
+    page = sv.report(bench(), tmp_path / "bench.html").read_text("utf-8")
+    assert re.findall("<h2>(.*?)</h2>", page) == [
+        "Does it pay here?", "Numbers", "Gain against gamma", "Settings",
+    ]  # fmt: skip
     page = sv.report(REPORT, tmp_path / "battery.html").read_text("utf-8")
     assert "What was tested" in page
     with pytest.raises(TypeError, match="what must be a Trace, or several of them"):

@@ -111,7 +111,7 @@ def _draw(data: AcceptanceData, ax: Axes | None, look: Look) -> Figure:
     look.frame(right, "accepted proposals in a round", "rounds", left=True)
     look.legend(left, 1)
     look.legend(right, 1)
-    look.title(left, data.title)
+    look.heading(made, data.title)
     return made
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,15 +39,21 @@ PANELS = {
 class MethodsData:
     """What the figure shows: for each panel of :data:`PANELS` an array ``(methods, 3)``.
 
-    A row is a value and its 95% bounds; NaN where there is nothing to measure it from.
+    A row is a value and its 95% bounds; NaN where there is nothing to measure it from. ``heads``
+    say what the panels are, ``sentence`` what a benchmark concludes.
     """
 
     names: list[str]
     values: dict[str, FloatArray]
+    heads: dict[str, str] = field(default_factory=lambda: dict(PANELS))
+    sentence: str = ""
+    note: str = ""
 
     @property
     def title(self) -> str:
         """Which method gained most."""
+        if self.sentence:
+            return fill(self.sentence, 76)
         gains = self.values["gain"][:, 0]
         if np.all(np.isnan(gains)):
             return "Methods side by side; without times, or the target alone, no gain"
@@ -61,7 +67,7 @@ class MethodsData:
         for i, name in enumerate(self.names):
             said = ", ".join(
                 f"{head} {format_number(float(self.values[key][i, 0]), 3)}"
-                for key, head in PANELS.items()
+                for key, head in self.heads.items()
             )
             rows.append(f"{name}: {said}")
         return "; ".join(rows)
@@ -75,9 +81,9 @@ def _draw(data: MethodsData, ax: Axes | None, look: Look) -> Figure:
     hues = ((colours.accepted_tint, colours.accepted), (colours.q_tint, colours.q),
             (colours.p_tint, colours.p))  # fmt: skip
     plate = {"facecolor": colours.background, "edgecolor": "none", "pad": 0.5}
-    for one, (key, head), (fill, edge) in zip(axes[0], PANELS.items(), hues, strict=True):
+    for one, (key, head), (tint, edge) in zip(axes[0], data.heads.items(), hues, strict=True):
         value, low, high = data.values[key].T
-        one.barh(rows, np.nan_to_num(value), 0.6, color=fill, edgecolor=edge)
+        one.barh(rows, np.nan_to_num(value), 0.6, color=tint, edgecolor=edge)
         away = np.nan_to_num(np.maximum(np.stack([value - low, high - value]), 0))
         ends = np.nan_to_num(np.fmax(high, value))
         one.errorbar(np.nan_to_num(value), rows, xerr=away, fmt="none", ecolor=colours.text,
@@ -92,17 +98,19 @@ def _draw(data: MethodsData, ax: Axes | None, look: Look) -> Figure:
         one.set_yticks(rows, [safe_text(name) for name in data.names])
         one.locator_params(axis="x", nbins=3)
         look.frame(one, head)
-    look.title(axes[0, 0], data.title)
+    look.heading(made, data.title)
     return made
 
 
 def _plotly(data: MethodsData, look: Look) -> go.Figure:
     from plotly.subplots import make_subplots
 
-    drawn = make_subplots(rows=1, cols=3, shared_yaxes=True, subplot_titles=[*PANELS.values()])
+    drawn = make_subplots(rows=1, cols=3, shared_yaxes=True, subplot_titles=[*data.heads.values()])
     names = [plotly_text(name) for name in data.names]
     hues = (look.colours.accepted, look.colours.q, look.colours.p)
-    for column, ((key, head), hue) in enumerate(zip(PANELS.items(), hues, strict=True), start=1):
+    for column, ((key, head), hue) in enumerate(
+        zip(data.heads.items(), hues, strict=True), start=1
+    ):
         value, low, high = data.values[key].T
         drawn.add_bar(y=names, x=value, orientation="h", name=head, marker={"color": hue},
                       error_x={"array": high - value, "arrayminus": value - low},
@@ -112,15 +120,21 @@ def _plotly(data: MethodsData, look: Look) -> go.Figure:
     return look.plotly(drawn, title=plotly_text(data.title), showlegend=False, margin={"t": 100})
 
 
+def is_bench(what: Any) -> bool:
+    """Whether something is what :func:`specviz.bench.measure` returns; its room is not imported."""
+    return hasattr(what, "ways") and hasattr(what, "sentence")
+
+
 @figure(_draw, _plotly, panels=True)
 def methods(traces: Trace | Any) -> MethodsData:
     """Draw methods side by side: acceptance, tokens per pass, gain over the target alone.
 
     Parameters
     ----------
-    traces : sequence or mapping of Trace, or rows of a benchmark
+    traces : sequence or mapping of Trace, or Bench
         Runs, the best comparison being of one prompt and seed; gains are against a target-only run
-        among them, or on record in one. Or what :func:`specviz.bench.compare` returns.
+        among them, or on record in one. Or what :func:`specviz.bench.measure` returns: its alpha,
+        and gains with their quartiles over turns.
 
     Returns
     -------
@@ -138,7 +152,7 @@ def methods(traces: Trace | Any) -> MethodsData:
     >>> methods.data(runs).names
     ['target alone', 'draft model, rejection', 'EAGLE, rejection']
     """
-    if isinstance(traces, Sequence) and traces and hasattr(traces[0], "cpu_gain"):
+    if is_bench(traces):
         return _of_bench(traces)
     runs = traces_of(traces)
     base = baseline_of(runs)
@@ -160,11 +174,21 @@ def methods(traces: Trace | Any) -> MethodsData:
     return MethodsData([*runs], {key: np.array(values) for key, values in rows.items()})
 
 
-def _of_bench(rows: Sequence[Any]) -> MethodsData:
-    """Return the numbers of :func:`specviz.bench.compare`, which has no bounds."""
-    fields = {"acceptance": "accepted_per_proposed", "tokens": "tokens_per_pass", "gain": "gain"}
-    values = {}
-    for key, field in fields.items():
-        found = [getattr(row, field) for row in rows]
-        values[key] = np.array([[np.nan if x is None else x, np.nan, np.nan] for x in found])
-    return MethodsData([visible(row.name, limit=60) for row in rows], values)
+def _of_bench(bench: Any) -> MethodsData:
+    """Return the numbers of :func:`specviz.bench.measure`; its gains have quartiles over turns."""
+    nothing = float("nan")
+    ways = bench.ways
+    values = {
+        "acceptance": [[nothing if way.alpha is None else way.alpha] for way in ways],
+        "tokens": [[nothing if way.tokens_per_pass is None else way.tokens_per_pass]
+                   for way in ways],
+        "gain": [[way.gain, way.low, way.high] for way in ways],
+    }  # fmt: skip
+    return MethodsData(
+        names=[visible(way.name, limit=60) for way in ways],
+        values={key: np.array([(row + [nothing] * 2)[:3] for row in rows])
+                for key, rows in values.items()},
+        heads={**PANELS, "acceptance": "alpha"},
+        sentence=bench.sentence,
+        note=" · ".join(f"{key} {value}" for key, value in bench.settings.items()),
+    )  # fmt: skip

@@ -110,7 +110,7 @@ def _draw(data: TreeData, ax: Axes | None, look: Look) -> Figure:
     mask.set_xticks([-1, *range(0, n, step)], ["text", *map(str, range(0, n, step))])
     mask.tick_params(axis="x", rotation=90 if n > 8 else 0)
     look.frame(mask, "attends to", "node")
-    look.title(tree, data.title)
+    look.heading(made, data.title)
     return made
 
 
