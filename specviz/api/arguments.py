@@ -9,7 +9,7 @@ from typing import Any
 from specviz.core import checks
 from specviz.core.contract import Drafter, Sampling, unmodelled
 from specviz.core.rules import Rule, check_fits, get_rule
-from specviz.drafters.draft_model import AdaptiveGamma, DraftModel
+from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, draft_model_of
 from specviz.drafters.target_only import TargetOnly
 from specviz.models.text import special_ids
 
@@ -177,9 +177,5 @@ def choose_drafter(pair: Any, drafter: Any, gamma: Any, rule: Rule) -> Drafter:
         gamma = checks.whole("gamma", gamma, 0, also="an AdaptiveGamma", hint="0 is target only")
     if gamma == 0:
         return TargetOnly()
-    if pair.draft is None:
-        raise ValueError(
-            "the pair has no draft model: load one with draft=…, give a drafter=, "
-            "or pass gamma=0 for target-only decoding"
-        )
+    draft_model_of(pair)  # refused before anything is encoded
     return DraftModel(gamma, noise="target" if rule.name == "coupled" else "draft")

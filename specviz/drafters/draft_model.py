@@ -70,6 +70,23 @@ class AdaptiveGamma:
         return min(self.high, max(self.low, gamma + step))
 
 
+def draft_model_of(pair: ModelPair, own: Any = None) -> Any:
+    """Return the draft model: a drafter's own if it has one, else the pair's.
+
+    Raises
+    ------
+    ValueError
+        If there is neither.
+    """
+    model = own if own is not None else pair.draft
+    if model is None:
+        raise ValueError(
+            "the pair has no draft model: load one with draft=…, use a drafter that needs none, "
+            "such as PromptLookup(), or pass gamma=0 for target-only decoding"
+        )
+    return model
+
+
 def draw_chain(
     logits_after: Callable[[IntArray], NDArray[Any]],
     depth: int,
@@ -176,12 +193,7 @@ class DraftModel:
         ValueError
             If there is no draft model.
         """
-        model = self.model if self.model is not None else pair.draft
-        if model is None:
-            raise ValueError(
-                "the pair has no draft model: give it one (draft=…), use another drafter, "
-                "or pass gamma=0 for target-only decoding"
-            )
+        model = draft_model_of(pair, self.model)
         return DraftModelSession(self, open_session(model, pair.vocab_size, fast=is_fast(target)))
 
     def settings(self) -> dict[str, Any]:

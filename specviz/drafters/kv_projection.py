@@ -23,7 +23,12 @@ from specviz.core.contract import Context, Draft, DrafterTraits, IntArray, Model
 from specviz.core.draws import Draws, invert
 from specviz.decoding.hf.cache import cache_argument, read_rows
 from specviz.decoding.hf.target import HFTarget
-from specviz.drafters.draft_model import AdaptiveGamma, DraftModel, DraftModelSession
+from specviz.drafters.draft_model import (
+    AdaptiveGamma,
+    DraftModel,
+    DraftModelSession,
+    draft_model_of,
+)
 from specviz.models.cache_projection import (
     CacheProjection,
     check_rotation,
@@ -209,9 +214,7 @@ def fit_projection(
         sv.generate(pair, "Once", drafter=sv.KVProjection(projection=projection))
     """
     checks.seed(seed)
-    draft = model if model is not None else pair.draft
-    if draft is None:
-        raise ValueError("the pair has no draft model to project from: give it draft=…")
+    draft = draft_model_of(pair, model)
     if hasattr(draft, "session") or hasattr(pair.target, "session"):
         raise ValueError(NEEDS_MODELS)
     for either in (draft, pair.target):

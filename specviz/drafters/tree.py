@@ -24,6 +24,7 @@ from specviz.core.draws import Draws, Purpose
 from specviz.decoding.hf.cache import refuse
 from specviz.decoding.hf.target import is_fast, open_session
 from specviz.decoding.sampling import logits_to_distributions
+from specviz.drafters.draft_model import draft_model_of
 
 KINDS = ("without_replacement", "with_replacement", "top_k")
 MOST_NODES = 512
@@ -99,9 +100,7 @@ class Tree:
         ValueError
             If there is no draft model, or a model that cannot verify trees.
         """
-        model = self.model if self.model is not None else pair.draft
-        if model is None:
-            raise ValueError("the pair has no draft model to grow a tree with: give it draft=…")
+        model = draft_model_of(pair, self.model)
         drafting = open_session(model, pair.vocab_size, fast=is_fast(target))
         for session in (target, drafting):
             if hasattr(session, "kind"):

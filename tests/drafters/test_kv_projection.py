@@ -213,7 +213,7 @@ def test_bad_input() -> None:
         KVProjection(projection="kv.safetensors")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no draft model"):
         run(sv.Pair(tiny().target), drafter=KVProjection())
-    with pytest.raises(ValueError, match="no draft model to project from"):
+    with pytest.raises(ValueError, match="no draft model: load one"):
         fit_projection(sv.Pair(tiny().target))
     table = sv.tabular.TabularModel.random(3, seed=0)
     tables = sv.tabular.TabularPair(table, table)

@@ -97,7 +97,7 @@ def test_other_bad_arguments() -> None:
     ):
         Tree((2,), kind="beam")
     pair = random_pair(3, order=1, seed=1)
-    with pytest.raises(ValueError, match="no draft model to grow a tree with"):
+    with pytest.raises(ValueError, match="no draft model: load one"):
         sv.generate(TabularPair(pair.target), [0], drafter=Tree((2,)))
     for verify in ("block", "coupled"):
         with pytest.raises(ValueError, match=r"judges chains only|needs a draft that races"):
