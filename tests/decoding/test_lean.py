@@ -24,8 +24,8 @@ from tests.decoding import families as f
 
 
 def qwen3(**changes: object) -> Any:
-    config = tf.Qwen3Config(**{**f._LLAMA_LIKE, "head_dim": 16, **changes})
-    return tf.Qwen3ForCausalLM(config)
+    sizes: Any = {**f._LLAMA_LIKE, "head_dim": 16, **changes}
+    return tf.Qwen3ForCausalLM(tf.Qwen3Config(**sizes))
 
 
 ROPES = {
@@ -149,7 +149,7 @@ def test_the_model_still_saves_and_loads(tmp_path: Any) -> None:
     assert all(torch.equal(again[name], value) for name, value in before.items())
 
 
-@pytest.mark.parametrize("how", ["in place", "through data", "another tensor", "loaded"])
+@pytest.mark.parametrize("how", ["in place", "through data", "another tensor", "loaded", "gain"])
 def test_weights_that_change_are_seen(how: str) -> None:
     model = of(f.llama)
     stored = as_model(copy.deepcopy(model.model).half().float())
@@ -160,6 +160,8 @@ def test_weights_that_change_are_seen(how: str) -> None:
             projection.weight.mul_(1.5)
         elif how == "through data":
             projection.weight.data.mul_(1.5)
+        elif how == "gain":
+            stored.model.model.norm.weight.data.mul_(1.5)
         elif how == "another tensor":
             projection.weight = torch.nn.Parameter(1.5 * projection.weight)
         else:
@@ -212,10 +214,11 @@ def test_a_model_that_was_changed_is_not_lean(how: str) -> None:
 def test_what_is_hooked_after_the_first_session_is_seen_by_the_next() -> None:
     model = of(f.llama)
     assert HFTarget(model).lean is not None
-    hook = model.model.model.layers[0].mlp.register_forward_hook(lambda *_: None)
-    assert HFTarget(model).lean is None
-    hook.remove()
-    assert HFTarget(model).lean is not None
+    for part in (model.model.model.layers[0].mlp, model.model.model.rotary_emb, model.model):
+        hook = part.register_forward_hook(lambda *_: None)
+        assert HFTarget(model).lean is None
+        hook.remove()
+        assert HFTarget(model).lean is not None
 
 
 @pytest.mark.parametrize("fault", ["no rotation", "another scale", "no future", "gain left out"])

@@ -204,6 +204,7 @@ class LeanModel:
             and torch.backends.mkldnn.is_available()
             and sum(p.numel() * p.element_size() for p in weights) <= PACKED_BYTES
         )  # fmt: skip
+        self._packed = packed
         attention = base.layers[0].self_attn
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim, self.scale = attention.head_dim, float(attention.scaling)
@@ -255,16 +256,19 @@ class LeanModel:
         """Whether the model still has the weights and the parts that this was made from."""
         for owner, name, part in self._parts:
             parent = model if owner is None else owner
-            held: Any = parent._parameters if isinstance(part, nn.Parameter) else parent._modules
-            if held.get(name) is not part or _wrapped(parent):
+            is_weight = isinstance(part, nn.Parameter)
+            held: Any = parent._parameters if is_weight else parent._modules
+            if held.get(name) is not part or (not is_weight and _wrapped(part)):
                 return False
-        return self._seen == self._state()
+        return not _wrapped(model) and self._seen == self._state()
 
     def _state(self) -> list[Any]:
         """Return what changes when a weight does: places, version counters, a few samples."""
         state: list[Any] = [(weight.data_ptr(), weight._version) for weight in self._weights]
-        for weight in self._weights:
-            if weight.dim() == 2:  # it may be packed, and a write through .data counts no version
+        for weight in self._weights:  # a write through .data counts no version
+            if weight.dim() == 1:
+                state.append(float(weight.data.sum()))
+            elif self._packed:
                 state.append(float(weight.data[:: max(1, len(weight) // 8), 0].sum()))
         return state
 
