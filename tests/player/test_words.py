@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from specviz.player.picture import view_panel
+from specviz.player.picture.scene import Letters, Scene
 from specviz.player.steps.draws import draw_at
 from specviz.player.steps.frames import cache_at, frame_at, pending, seconds_at
 from specviz.player.steps.run import Run
 from specviz.player.steps.tree import places
-from specviz.player.steps.views import bars_at, measures_at, slots_at
-from specviz.player.steps.words import apart, caption, fill, in_step, quoted, spoken, told
+from specviz.player.steps.views import bars_at, measures_at, parts_at, slots_at
+from specviz.player.steps.words import apart, caption, fill, in_step, lines_of, quoted, spoken, told
 from tests.player.handmade import NAN, run, story, tree
 
 
@@ -251,3 +253,52 @@ def test_of_a_tree_of_hundreds_a_window_is_drawn(widths: tuple[int, ...]) -> Non
         assert len(at.nodes) <= 40 and at.leaves <= 40
         assert len(at.nodes) + sum(more for _, more, _ in at.folds) == len(parents)
         assert len({(at.x[i], at.y[i]) for i in at.nodes}) == len(at.nodes)
+
+
+# -- the picture of a step ------------------------------------------------------------------------
+
+
+def test_each_step_names_its_picture_and_what_is_written_into_it() -> None:
+    made = story()
+
+    def shown(step: int) -> tuple[str, list[str]]:
+        return told(made, frame_at(made, step), "picture"), lines_of(made, frame_at(made, step))
+
+    assert [shown(step)[0] for step in (0, 3, 4, 5, 6, 7, 8, 9, 15)] == [
+        "rows", "passes", "u", "u", "residual", "caches", "passes", "drawn", "drawn",
+    ]  # fmt: skip
+    assert shown(5)[1] == [
+        "✗ rejected",
+        "The whole bar is q = .62, the draft's.",
+        "Green: the share p / q = .31 / .62 = .50.",
+        "A random number falls on the bar: u = .71, above the green.",
+    ]
+    assert shown(4)[1][2] == "The target's p = .60 is not less than q: all of it is green."
+    assert shown(6)[1][1] == (
+        "2. These parts in one bar: .31 of 1, as much as rejection leaves missing"
+    )
+    assert "ONE pass of the target: 4 distributions p" in shown(3)[1][0]
+    assert "ms" not in "".join(shown(3)[1])  # nothing was measured of the target alone
+
+
+def test_what_both_have_and_what_p_has_above_q_add_up_to_p() -> None:
+    made = story()
+    for row in range(4):  # of the last one the tails were not made with care
+        for by in ("p", "q", "rest"):
+            parts = parts_at(made, row, by)
+            assert all(one.over + one.rest == pytest.approx(one.p) for one in parts)
+            assert sum(one.p for one in parts) == pytest.approx(1, abs=1e-6)
+            assert parts[-1].others and any(one.proposed for one in parts)
+
+
+@pytest.mark.parametrize("step", range(17))
+@pytest.mark.parametrize("width", [420, 1100])
+def test_a_picture_stays_in_its_frame_and_says_its_lines(step: int, width: float) -> None:
+    made, scene = story(), Scene(width)
+    frame = frame_at(made, step)
+    view_panel.draw(scene, made, frame, 0, 0, width)
+    said = " ".join(one.text for one in scene.items if isinstance(one, Letters))
+    assert lines_of(made, frame)[0].split()[0] in said
+    for one in scene.items:
+        if isinstance(one, Letters):
+            assert 0 < one.y < view_panel.height(made, width), one

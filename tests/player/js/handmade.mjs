@@ -121,6 +121,7 @@ export function run(rounds, more = {}) {
               : "token",
       models: { draft: ["Draft", "guesses"], target: ["Target", "checks"] },
       opening: "A draft guesses, a target checks.",
+      why: ["Why", "{over} and {left}"],
       asks: "u < p / q",
       chance: "min(1, p / q)",
       instead: "from the residual",
