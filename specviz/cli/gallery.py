@@ -6,10 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from tqdm.auto import tqdm
-
 from specviz.cli.output import Output
-from specviz.core.atomic_writing import checked_folder, write_whole
 
 # What is run is what is shown: `sv` is the package, `run` a recorded run, `runs` the runs of its
 # kind of text, `kinds` one method on each kind of text, `pair` two small tables.
@@ -74,7 +71,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> int:
     """Write the gallery and return the exit code."""
+    from tqdm.auto import tqdm
+
     from specviz.core import checks
+    from specviz.core.atomic_writing import checked_folder, write_whole
     from specviz.figures.templating import PAGE_STYLE, POLICY, part, render
     from specviz.recordings.shelf import recorded
 

@@ -31,7 +31,7 @@ WRONG = [
     ),
     (["trace", "--prompt", "x", "--out", "a", "--verify", "hope"], "verify must be one of"),
     (["trace", "--prompt", "x", "--out", "a", "--top-p", "0"], "top_p must be a number above 0"),
-    (["demo", "--max-new-tokens", "-3"], "max_new_tokens must be >= 0"),
+    (["demo", "--max-new-tokens", "-3"], "max_new_tokens must be a whole number >= 0"),
     (["demo", "--gamma", "0"], "--gamma must be at least 1 in the demo"),
     (["demo", "--runs", "0"], "--runs must be at least 1"),
 ]

@@ -141,7 +141,7 @@ def test_trees_are_refused_by_name(family: str, model: Model, target: HFTarget) 
 def test_a_trial_refuses_them_too(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "_why_no_trees", lambda *_: "")
     target = HFTarget(ALL[family]()[0])
-    with pytest.raises(UnsupportedModelError, match=r"cannot verify a token tree: .*trial"):
+    with pytest.raises(UnsupportedModelError, match=r"cannot verify a token tree: .*self-test"):
         target.verify(PROMPT, TREE)
     assert target.length == 0
 

@@ -99,5 +99,5 @@ def test_every_table_of_a_trace_prints_where_only_ascii_can_be_shown(
         print(shown)
     out.flush()
     said = out.buffer.getvalue().decode("ascii")
-    assert "x follows" in said
+    assert "checks follow from the record" in said
     assert "alpha" in said

@@ -194,7 +194,7 @@ def test_nan_distributions_are_refused() -> None:
                          method=method)  # fmt: skip
     with pytest.raises(ValueError, match=r"table 'mine' must be finite .*, got nan at token 0"):
         TabularModel([np.nan, 1.0], name="mine")
-    with pytest.raises(TypeError, match="table must hold probabilities"):
+    with pytest.raises(TypeError, match="table must hold the next-token probabilities"):
         TabularModel("x")
 
 

@@ -74,7 +74,7 @@ def sv_eagle(folder: Path) -> Any:
         ({"kinds": ["hydra"]}, "kinds must be a list of names out of"),
         ({"kinds": []}, "kinds must be a list of names out of"),
         ({"steps": 0}, "steps must be a whole number >= 1"),
-        ({"seed": -1}, "seed must be a whole number >= 0"),
+        ({"seed": -1}, "seed must be a whole number from 0"),
         ({"text": "missing.txt"}, "text must be a text file"),
         ({"text": "latin.txt"}, "is not UTF-8 at byte 1"),
         ({"text": "short.txt"}, "at least 257 are needed"),
