@@ -27,8 +27,7 @@ from specviz.core.tabular import TabularModel, TabularPair
 from specviz.decoding.sampling import logits_to_distributions
 from specviz.lossless.audit.two_sample import two_sample
 from specviz.lossless.report.battery_report import BatteryReport
-from specviz.lossless.statistics.long_texts import battery_of_scores
-from specviz.lossless.statistics.one_sample import battery
+from specviz.lossless.statistics.battery import battery, battery_of_scores
 from specviz.lossless.statistics.prefix_tree import grow
 from specviz.lossless.statistics.sample import END, Sample
 from specviz.lossless.statistics.scores import Scores, score_tokens

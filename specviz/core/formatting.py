@@ -1,11 +1,12 @@
 """Numbers as people read them: the same number looks the same in every report, figure and caption.
 
 ``format_number`` for probabilities and ratios, ``format_duration`` for seconds,
-``format_p_value`` for p-values. Counts are ``f"{n:,}"``.
+``format_p_value`` for p-values, ``text_table`` for a table in a terminal. Counts are ``f"{n:,}"``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from math import isfinite
 
 MISSING = "–"
@@ -85,3 +86,30 @@ def format_p_value(p: float, missing: str = MISSING) -> str:
         return "below 1e-300"
     mantissa, _, exponent = f"{p:.1e}".partition("e")
     return f"{mantissa}e{int(exponent)}"
+
+
+def text_table(lines: Iterable[Sequence[str]], left: Collection[int] = (0,)) -> str:
+    """Return lines of cells as columns for a terminal: words to the left, numbers to the right.
+
+    Parameters
+    ----------
+    lines : iterable of sequence of str
+        The heads, then the rows; all of one length.
+    left : collection of int
+        The columns that are aligned on the left.
+
+    Examples
+    --------
+    >>> print(text_table([("test", "p"), ("position 0", ".031")]))
+    test           p
+    position 0  .031
+    """
+    rows = [list(line) for line in lines]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )

@@ -24,13 +24,18 @@ from specviz.lossless.report.battery_report import BatteryReport, Detectable, Im
 from specviz.lossless.report.eprocess_path import EProcessPath
 from specviz.lossless.report.table_summary import TableSeen
 from specviz.lossless.statistics import eprocess as anytime
+from specviz.lossless.statistics.battery import battery, battery_of_scores
 from specviz.lossless.statistics.conditional_distribution import ConditionalDistribution
-from specviz.lossless.statistics.distance import Distance
-from specviz.lossless.statistics.eprocess import EProcess, peeking
+from specviz.lossless.statistics.distance import Distance, Witness
+from specviz.lossless.statistics.eprocess import (
+    Cells,
+    EProcess,
+    cells_of_position,
+    cells_of_texts,
+    peeking,
+)
 from specviz.lossless.statistics.findings import Answer, Finding
 from specviz.lossless.statistics.independence import Independence
-from specviz.lossless.statistics.long_texts import battery_of_scores
-from specviz.lossless.statistics.one_sample import battery
 from specviz.lossless.statistics.power import (
     TablePower,
     detectable_tv,
@@ -41,8 +46,6 @@ from specviz.lossless.statistics.power import (
 from specviz.lossless.statistics.prefix_tree import PrefixTree, grow
 from specviz.lossless.statistics.sample import END, Sample
 from specviz.lossless.statistics.scores import Scores, score_tokens
-from specviz.lossless.statistics.streams import Cells, cells_of_position, cells_of_texts
-from specviz.lossless.statistics.witness import Witness
 
 __all__ = [
     "END",

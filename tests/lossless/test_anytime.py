@@ -132,7 +132,7 @@ def test_looks_are_the_p_values_of_scipy() -> None:
     ("call", "says"),
     [
         (lambda: EProcess([0.5, 0.4]), "do not sum to 1"),
-        (lambda: EProcess([0.5, np.nan]), "NaN"),
+        (lambda: EProcess([0.5, np.nan]), "got nan"),
         (lambda: EProcess([0.5, 0.5], alpha=2), "alpha must be a number between 0 and 1"),
         (lambda: EProcess([0.5, 0.5], concentrations=[]), "concentrations must be positive"),
         (lambda: EProcess([0.5, 0.5]).update([2]), "outside 0 … 1"),

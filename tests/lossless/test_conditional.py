@@ -132,8 +132,8 @@ def test_too_few_pairs_are_not_testable() -> None:
         ([[0.5, 0.5]], [0, 1], None, "tokens must be 1 whole numbers"),
         ([[0.5, 0.5]], [2], None, "outside 0 … 1"),
         ([[0.5, 0.5]], [0.0], None, "whole numbers"),
-        ([[0.5, np.nan]], [0], None, "NaN"),
-        ([0.5, 0.5], [0], None, r"must have shape \(k, vocab\)"),
+        ([[0.5, np.nan]], [0], None, "got nan"),
+        ([0.5, 0.5], [0], None, r"must have shape \(n, vocab\)"),
         ([[0.5, 0.5]], [0], [[1.0, 0.0, 0.0]], "shape of distributions"),
     ],
 )

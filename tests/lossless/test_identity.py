@@ -17,7 +17,7 @@ def test_golden_distributions_add_up() -> None:
     p, q = (distribution(GOLDEN["one_position"][name]) for name in ("p", "q"))
     shown = identity(p, q)
     assert shown.total == pytest.approx(p, abs=1e-15)
-    assert shown.kept == pytest.approx(np.minimum(p, q), abs=1e-15)
+    assert shown.accepted == pytest.approx(np.minimum(p, q), abs=1e-15)
     assert shown.corrected == pytest.approx(np.maximum(p - q, 0), abs=1e-15)
     assert shown.rejected == pytest.approx(0.5 * np.abs(p - q).sum())
 
@@ -73,8 +73,12 @@ def test_the_table_shows_every_term_and_pools_what_is_rare() -> None:
         ([1.0], [1.0], "two or more"),
         ([[0.5, 0.5]], [[0.5, 0.5]], r"got shapes \(1, 2\)"),
         ([0.5, 0.6], [0.5, 0.5], "probabilities of target p do not sum to 1"),
-        ([0.5, 0.5], [1.5, -0.5], "distribution of draft q has a negative probability"),
-        ([0.5, float("nan")], [0.5, 0.5], "distribution of target p has NaN"),
+        (
+            [0.5, 0.5],
+            [1.5, -0.5],
+            "probabilities of draft q must be .* not negative, got -0.5",
+        ),
+        ([0.5, float("nan")], [0.5, 0.5], "probabilities of target p must be finite"),
     ],
 )
 def test_what_is_no_distribution_is_refused(p: list[float], q: list[float], says: str) -> None:

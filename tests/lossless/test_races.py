@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from specviz.core.contract import FloatArray
 from specviz.core.draws import arrivals, exponentials
-from specviz.lossless.exact.races import joint, volume, whole, won
+from specviz.lossless.exact.branching import joint_probability, volume, whole, won
 from tests.lossless.chisquare import detectable, p_value
 
 EXACT = 1e-12
@@ -27,7 +27,7 @@ def distributions(vocab_size: int) -> st.SearchStrategy[FloatArray]:
 def table(*chosen: FloatArray) -> dict[tuple[int, ...], float]:
     """Winners of every race over the same noise -> probability."""
     winners = product(*(np.flatnonzero(distribution).tolist() for distribution in chosen))
-    return {w: joint(list(zip(chosen, w, strict=True))) for w in winners}
+    return {w: joint_probability(list(zip(chosen, w, strict=True))) for w in winners}
 
 
 @given(distributions(2), distributions(2))

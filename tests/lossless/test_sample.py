@@ -58,11 +58,11 @@ def test_wrong_types_are_refused(sequences: object, vocab_size: object, says: st
 @pytest.mark.parametrize(
     ("distribution", "says"),
     [
-        ([0.5, np.nan], "target after .* has NaN"),
-        ([0.5, np.inf], "has NaN or infinite"),
-        ([1.5, -0.5], "negative probability"),
+        ([0.5, np.nan], "probabilities of target after .* must be finite .* got nan"),
+        ([0.5, np.inf], "must be finite .* got inf"),
+        ([1.5, -0.5], "not negative, got -0.5 at token 1"),
         ([0.5, 0.4], r"do not sum to 1 \(off by 0.1"),
-        ([1.0], r"has shape \(1,\), expected \(2,\)"),
+        ([1.0], r"must have shape \(2,\), got \(1,\)"),
     ],
 )
 def test_what_is_no_distribution_is_refused(distribution: list[float], says: str) -> None:

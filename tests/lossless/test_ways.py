@@ -9,7 +9,7 @@ import pytest
 import specviz as sv
 from specviz.core.tabular import TabularModel, TabularPair
 from specviz.lossless import enumerate_distribution, faults, outcomes, target_distribution
-from specviz.lossless.exact.enumeration_size import MOST, refuse_endless, ways_of
+from specviz.lossless.exact.enumerate import MOST, refuse_endless, ways_of
 
 PAIR = TabularPair(TabularModel([0.5, 0.5]), TabularModel([0.9, 0.1]))
 

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from specviz.lossless import battery
-from specviz.lossless.statistics.prefix_tree import walk
-from specviz.lossless.statistics.tables import all_tables
-from specviz.lossless.statistics.transform import Uniforms
-from specviz.lossless.statistics.witness import (
+from specviz.lossless.statistics.distance import (
     mean_at_least,
     rate_for,
     share_at_least,
     table_witness,
     token_witness,
 )
+from specviz.lossless.statistics.prefix_tree import walk
+from specviz.lossless.statistics.tables import all_tables
+from specviz.lossless.statistics.transform import Uniforms
 from tests.lossless.samplers import golden_tree, markov, texts, tree_of, wrong_distribution
 
 TABLE = markov(8)

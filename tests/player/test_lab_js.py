@@ -20,9 +20,9 @@ from specviz.core.tabular import TabularModel, TabularPair
 from specviz.decoding.replicas.vectorised_rejection import VectorisedRejection
 from specviz.lossless import EProcess, detectable_tv, noise_floor
 from specviz.lossless.faults import FAULTS, faulty_distribution
+from specviz.lossless.statistics.distance import share_at_least, share_at_most
 from specviz.lossless.statistics.pooling import pool_rare
 from specviz.lossless.statistics.power import noncentrality
-from specviz.lossless.statistics.witness import share_at_least, share_at_most
 from specviz.player import editor as editor_settings
 from specviz.player.watch_run import WatchedRun, looks_up_to
 from tests.core.golden import GOLDEN

@@ -17,8 +17,7 @@ from specviz.lossless.audit.ties import READINGS, TieCount, seen_next
 from specviz.lossless.audit.two_sample import two_sample
 from specviz.lossless.report.audit_report import AuditReport
 from specviz.lossless.report.battery_report import BatteryReport, Criteria, Verdict
-from specviz.lossless.statistics.long_texts import battery_of_scores
-from specviz.lossless.statistics.one_sample import battery
+from specviz.lossless.statistics.battery import battery, battery_of_scores
 from specviz.lossless.statistics.prefix_tree import PrefixTree
 from specviz.lossless.statistics.sample import Sample, without_padding
 from specviz.lossless.statistics.scores import Scores

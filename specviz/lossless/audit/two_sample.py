@@ -13,11 +13,15 @@ from specviz.lossless.report.battery_report import BatteryReport, Criteria, Evid
 from specviz.lossless.report.table_summary import two_seen
 from specviz.lossless.report.verdict import MainTable, conclude
 from specviz.lossless.statistics import independence as preflight
-from specviz.lossless.statistics.distance import distance_of_two
+from specviz.lossless.statistics.distance import (
+    Witness,
+    distance_of_two,
+    share_at_least,
+    share_at_most,
+)
 from specviz.lossless.statistics.goodness_of_fit import homogeneity
 from specviz.lossless.statistics.pooling import Pooling, pool_neighbours, pool_rare
 from specviz.lossless.statistics.sample import END, Sample, Words, word
-from specviz.lossless.statistics.witness import Witness, share_at_least, share_at_most
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from specviz.core.contract import FloatArray, IntArray
 from specviz.core.tabular import TabularModel
 from specviz.lossless.audit.gathering import why_failed
 from specviz.lossless.report.battery_report import BatteryReport
-from specviz.lossless.statistics.one_sample import battery
+from specviz.lossless.statistics.battery import battery
 from specviz.lossless.statistics.sample import Sample
 
 Verifier = Callable[[IntArray, FloatArray, FloatArray, np.random.Generator], Sequence[int]]

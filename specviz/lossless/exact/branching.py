@@ -1,14 +1,22 @@
-"""Draws that follow a script: how a program is run once for every way its draws can fall."""
+"""Draws that branch: how a program is run once for every way its draws can fall.
+
+An accept or a categorical draw branches over its outcomes. A race branches over its winners, and
+races that share their noise are dependent (that is why ``coupled`` agrees so often). In a race over
+a distribution w the token with the smallest E_i / w_i wins, E_i being independent standard
+exponentials, so that token x wins with probability w_x. E / sum(E) is uniform on the simplex, and
+"x wins over w" is the half-spaces w_i E_x <= w_x E_i; so the probability that several races with
+the *same* E have given winners is the volume of a cone.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from specviz.core.contract import FloatArray
 from specviz.core.draws import Event, Purpose
-from specviz.lossless.exact import races
 
 
 class Branching:
@@ -59,11 +67,71 @@ class Branching:
         if not run:
             chances = weights / weights.sum()
         else:
-            before = races.joint(run)
+            before = joint_probability(run)
             chances = np.array(
-                [races.joint([*run, (weights, x)]) if weights[x] > 0 else 0.0
+                [joint_probability([*run, (weights, x)]) if weights[x] > 0 else 0.0
                  for x in range(len(weights))]
             ) / before  # fmt: skip
         winner = self._branch(chances)
         run.append((weights, winner))
         return winner
+
+
+Simplices = list[FloatArray]  # each (vocab, vocab): the vertices are the rows
+
+
+def whole(vocab_size: int) -> Simplices:
+    """Return the simplex of all E / sum(E), as one piece."""
+    return [np.eye(vocab_size)]
+
+
+def won(pieces: Simplices, distribution: FloatArray, winner: int) -> Simplices:
+    """Return the part of ``pieces`` in which ``winner`` wins the race over ``distribution``."""
+    for i in range(len(distribution)):
+        if i != winner and distribution[i] > 0:
+            normal = np.zeros(len(distribution))
+            # w_i E_x - w_x E_i <= 0
+            normal[winner], normal[i] = distribution[i], -distribution[winner]
+            pieces = [part for piece in pieces for part in _clip(piece, piece @ normal)]
+    return pieces
+
+
+def volume(pieces: Simplices) -> float:
+    """Return the probability of ``pieces``: their share of the whole simplex."""
+    return float(sum(abs(np.linalg.det(piece)) for piece in pieces))
+
+
+def joint_probability(races: Sequence[tuple[FloatArray, int]]) -> float:
+    """Return the probability that every race (distribution, winner) has that winner, all sharing E.
+
+    Examples
+    --------
+    >>> p, q = np.array([0.5, 0.5]), np.array([0.25, 0.75])
+    >>> round(joint_probability([(p, 0), (q, 0)]) + joint_probability([(p, 1), (q, 1)]), 12)
+    0.75
+    """
+    pieces = whole(len(races[0][0]))
+    for distribution, winner in races:
+        pieces = won(pieces, np.asarray(distribution, dtype=np.float64), winner)
+    return volume(pieces)
+
+
+def _clip(simplex: FloatArray, side: FloatArray) -> Simplices:
+    """Return the simplices that make up ``simplex`` where a linear function is not positive.
+
+    ``side`` holds the function at each vertex. An edge that crosses zero is cut there, which
+    leaves two simplices with fewer crossing edges each.
+    """
+    if np.all(side <= 0):
+        return [simplex]
+    if np.all(side >= 0):
+        return []
+    low, high = int(np.argmin(side)), int(np.argmax(side))
+    share = side[high] / (side[high] - side[low])
+    cut = share * simplex[low] + (1 - share) * simplex[high]  # the function is 0 here
+    pieces: Simplices = []
+    for replaced in (high, low):
+        part, at = simplex.copy(), side.copy()
+        part[replaced], at[replaced] = cut, 0.0
+        pieces += _clip(part, at)
+    return pieces

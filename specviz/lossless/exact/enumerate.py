@@ -2,12 +2,13 @@
 
 The shipped loop, drafter and rule are run once for every way their draws can fall, each way
 weighted with its probability. Where the vocabulary is small this *is* the output distribution, and
-it can be compared with the target's to rounding.
+it can be compared with the target's to rounding. How many ways there are is estimated first, and
+what would take years is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,12 +18,18 @@ from specviz.core import checks
 from specviz.core.contract import Draft, FloatArray, Sampling
 from specviz.core.rules import check_fits, get_rule
 from specviz.lossless.exact.branching import Branching
-from specviz.lossless.exact.enumeration_size import refuse_endless
 
 Distribution = dict[tuple[int, ...], float]
 """Text → probability."""
 
 T = TypeVar("T")
+
+Program = Callable[[Branching], Any]
+
+MOST = 300_000
+"""Largest number of ways that an enumeration may run: minutes."""
+
+WALKS = 32
 
 
 def outcomes(program: Callable[[Branching], T]) -> Iterator[tuple[float, T]]:
@@ -127,21 +134,25 @@ def enumerate_distribution(
 
         return program
 
-    return _gathered(program_of, length, pair.vocab_size, "enumerating", progress)
+    return _enumerated(program_of, length, pair.vocab_size, "enumerating", progress)
 
 
-def _gathered(
+def _enumerated(
     program_of: Callable[[int], Callable[[Branching], tuple[int, ...]]], length: int,
     vocab_size: int, name: str, progress: bool,
 ) -> Distribution:  # fmt: skip
     """Return the distribution of what a program emits; refuse a length with too many ways."""
     ways = refuse_endless(program_of, length, vocab_size)
-    distribution: Distribution = {}
-    bar = tqdm(
+    return summed(tqdm(
         outcomes(program_of(length)), total=round(ways), desc=name, unit="way", delay=2,
         leave=False, disable=not progress,
-    )  # fmt: skip
-    for weight, text in bar:
+    ))  # fmt: skip
+
+
+def summed(weighted: Iterable[tuple[float, tuple[int, ...]]]) -> Distribution:
+    """Return the distribution of texts that come with weights, several ways to each."""
+    distribution: Distribution = {}
+    for weight, text in weighted:
         distribution[text] = distribution.get(text, 0.0) + weight
     return distribution
 
@@ -149,8 +160,8 @@ def _gathered(
 def _check(pair: Any, length: Any, sampling: Any) -> None:
     checks.pair(pair)
     checks.whole("length", length, 1)
-    if sampling is not None and not isinstance(sampling, Sampling):
-        raise TypeError(f"sampling must be a Sampling, got {type(sampling).__name__}")
+    if sampling is not None:
+        checks.instance("sampling", sampling, Sampling)
 
 
 def target_distribution(
@@ -175,16 +186,14 @@ def target_distribution(
     session = open_session(pair.target, pair.vocab_size)
     start = pair.encode(prompt)
     ends = pair.stop_ids
-    known: dict[tuple[int, ...], FloatArray] = {}
+    known: dict[tuple[int, ...], FloatArray] = {}  # text → (vocab,)
 
     def distribution_after(text: tuple[int, ...]) -> FloatArray:
         if text not in known:
             session.begin()
             ids = np.append(start, text).astype(np.int64)
             logits = session.verify(ids, Draft.empty(pair.vocab_size))
-            known[text] = logits_to_distributions(logits, sampling or Sampling(), [ids])[
-                0
-            ]  # (vocab,)
+            (known[text],) = logits_to_distributions(logits, sampling or Sampling(), [ids])
         return known[text]
 
     def program_of(some: int) -> Callable[[Branching], tuple[int, ...]]:
@@ -196,7 +205,8 @@ def target_distribution(
 
         return program
 
-    return dict(sorted(_gathered(program_of, length, pair.vocab_size, "target", progress).items()))
+    found = _enumerated(program_of, length, pair.vocab_size, "target", progress)
+    return dict(sorted(found.items()))
 
 
 def total_variation(a: Mapping[Any, float], b: Mapping[Any, float]) -> float:
@@ -221,3 +231,63 @@ def total_variation(a: Mapping[Any, float], b: Mapping[Any, float]) -> float:
         for key, mass in distribution.items():
             checks.number(f"the probability of {key!r:.60} in {name}", mass, at_least=0)
     return 0.5 * sum(abs(a.get(key, 0.0) - b.get(key, 0.0)) for key in a.keys() | b.keys())
+
+
+class _RandomDraws(Branching):
+    """Draws that fall at random, counting how many ways were open each time."""
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        super().__init__()
+        self.ways = 1.0
+        self._generator = generator
+
+    def _branch(self, chances: FloatArray) -> int:
+        open_ways = np.flatnonzero(chances > 0)
+        self.ways *= len(open_ways)
+        return int(self._generator.choice(open_ways))
+
+
+def ways_of(program: Program, walks: int = WALKS, seed: int = 0) -> float:
+    """Return about how many ways the draws of a program can fall.
+
+    The mean, over random walks, of the product of the branchings met: unbiased (Knuth 1975,
+    "Estimating the efficiency of backtrack programs").
+
+    Examples
+    --------
+    >>> def twice(draws):
+    ...     return draws.accept(0.5, 0, 0) + draws.accept(0.5, 0, 1)
+    >>> ways_of(twice)
+    4.0
+    """
+    generator = np.random.default_rng(seed)
+    total = 0.0
+    for _ in range(walks):
+        walk = _RandomDraws(generator)
+        program(walk)
+        total += walk.ways
+    return total / walks
+
+
+def refuse_endless(
+    program_of: Callable[[int], Program], length: int, vocab_size: int, most: int = MOST
+) -> float:
+    """Return about how many ways there are at a length, or refuse it and name one that would do.
+
+    Raises
+    ------
+    ValueError
+        If there are more than ``most``.
+    """
+    ways = ways_of(program_of(length))
+    if ways <= most:
+        return ways
+    would_do = 0
+    while would_do + 1 < length and ways_of(program_of(would_do + 1)) <= most:
+        would_do += 1
+    advice = f"length={would_do} would do" if would_do else "use a smaller table or gamma"
+    raise ValueError(
+        f"length={length} has up to {float(vocab_size) ** min(length, 300):.1g} texts, and their "
+        f"draws can fall in about {ways:.1g} ways, too many to run one by one (at most "
+        f"{most:,}): {advice}"
+    )

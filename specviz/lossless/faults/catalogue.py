@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from specviz.core.contract import Sampling
 from specviz.core.rules.rule import VerifyFn
 from specviz.lossless.faults import wrong_parts as parts
-from specviz.lossless.faults import wrong_rules as rules
 
 CORRECT = "a rejected token is replaced by a draw from norm(max(0, p - q))"
 BONUS = "after full acceptance the bonus token is drawn from p at the next position"
-ACCEPT = "a proposal x is kept if u q(x) < p(x), with p and q at its own position"
+ACCEPT = "a proposal x is accepted if u q(x) < p(x), with p and q at its own position"
 USED = "q is the distribution that each proposal was really drawn from, given its earlier siblings"
 EXISTS = "whether a sampled proposal is verified never depends on the proposal itself"
-FRESH = "every decision has a uniform of its own that nobody looked at before"
+FRESH = "every decision has a uniform of its own, never used before"
 SAME = "the same settings shape p and q, at every position"
 ROLLBACK = "the cache is rolled back to the emitted text"
 
@@ -81,7 +80,7 @@ def _first_row_for_all(logits: NDArray[Any], sampling: Sampling) -> NDArray[Any]
 
 
 def _rule(name: str, wrong: str, breaks: str, **changed: Any) -> Fault:
-    return Fault(name, wrong, breaks, verify=partial(rules.chain, **changed))
+    return Fault(name, wrong, breaks, verify=partial(parts.chain, **changed))
 
 
 FAULTS: dict[str, Fault] = {
@@ -91,42 +90,42 @@ FAULTS: dict[str, Fault] = {
         _rule("resample_from_p", "the correction is a fresh draw from p", CORRECT,
               correction=lambda p, q, x: p),
         _rule("residual_absolute_difference", "the residual is |p - q|, not cut at 0", CORRECT,
-              correction=rules.absolute_difference),
+              correction=parts.absolute_difference),
         _rule("p_without_the_rejected_token", "the correction is drawn from p without x", CORRECT,
-              correction=rules.without_token),
+              correction=parts.without_token),
         _rule("correction_from_the_draft", "the correction is a second draw from q", CORRECT,
-              correction=rules.from_draft),
+              correction=parts.from_draft),
         # -- the bonus token
         _rule("bonus_from_the_draft", "the bonus token is drawn from the draft's q", BONUS,
-              bonus=rules.bonus_of_draft),
+              bonus=parts.bonus_of_draft),
         _rule("bonus_one_early", "the bonus token is drawn from p one position early", BONUS,
-              bonus=rules.bonus_one_early),
+              bonus=parts.bonus_one_early),
         # -- the comparison
-        _rule("ratio_upside_down", "kept with min(1, q/p): target and draft are swapped", ACCEPT,
-              chance=rules.swapped),
-        _rule("bare_threshold", "kept if u < p(x): the draft's distribution is forgotten", ACCEPT,
-              chance=rules.bare_threshold),
-        _rule("no_draw", "kept if p(x) >= q(x), without a draw", ACCEPT,
-              chance=rules.target_likes_it_more),
-        _rule("always_accept", "every proposal is kept", ACCEPT, chance=rules.always),
+        _rule("ratio_upside_down", "accepted with min(1, q/p): target and draft are swapped",
+              ACCEPT, chance=parts.swapped),
+        _rule("bare_threshold", "accepted if u < p(x): the draft's distribution is forgotten",
+              ACCEPT, chance=parts.bare_threshold),
+        _rule("no_draw", "accepted if p(x) >= q(x), without a draw", ACCEPT,
+              chance=parts.target_likes_it_more),
+        _rule("always_accept", "every proposal is accepted", ACCEPT, chance=parts.always),
         _rule("judged_one_late", "each proposal is judged by p one position later", ACCEPT,
               judged_by=lambda i: i + 1),
         Fault("first_token_unverified", "the first proposal is committed unverified", ACCEPT,
-              verify=rules.first_token_unverified),
+              verify=parts.first_token_unverified),
         Fault("lookup_unverified", "the first token of a look-up is committed unverified", ACCEPT,
-              drafter="lookup", verify=rules.first_token_unverified),
+              drafter="lookup", verify=parts.first_token_unverified),
         Fault("block_stops_at_first_failure",
               "block verification ends at the first failure, not after the last success",
-              "block verification keeps up to the last position that passes",
-              verify=rules.block_stops_at_first_failure),
+              "block verification accepts up to the last position that passes",
+              verify=parts.block_stops_at_first_failure),
         # -- the distribution that is reported
-        Fault("greedy_draft_soft_q", "the draft proposes its favourite but reports soft q", USED,
-              draws_from=parts.sharpest),
+        Fault("greedy_draft_soft_q", "the draft proposes its likeliest token but reports soft q",
+              USED, draws_from=parts.sharpest),
         Fault("q_before_top_k", "proposals come from the top 2, q is taken before that cut", USED,
               draws_from=parts.top_two),
         Fault("q_before_temperature", "proposals are drawn colder than the q reported", USED,
               draws_from=parts.colder),
-        Fault("uniform_q", "q never reaches the verifier, which takes it as flat",
+        Fault("uniform_q", "q never reaches the verifier, which takes it as uniform",
               USED, reports=parts.uniform_q),
         Fault("q_in_bfloat16", "q is rounded to bfloat16 after the proposals were drawn from it",
               USED, reports=parts.rounded_q),
@@ -134,7 +133,7 @@ FAULTS: dict[str, Fault] = {
               drafter="lookup", reports=parts.softened_one_hot),
         Fault("sure_proposals_only", "a proposal is dropped because its own q is below 1/2",
               EXISTS, reports=parts.drop_unsure,
-              hidden="what was dropped is not on record, and what is on record follows"),
+              hidden="what was dropped is not on record, and the rest follows"),
         # -- several candidates at one position
         Fault("siblings_deduplicated", "a candidate drawn twice is tried once", USED,
               drafter="siblings_with_replacement", reports=parts.siblings_deduplicated,

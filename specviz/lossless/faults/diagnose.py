@@ -1,4 +1,4 @@
-"""Which rule of the algorithm does a trace break? A hint where to look, never a verdict."""
+"""Which rule of the algorithm does a trace break? A hint where to look, no verdict."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def diagnose(trace: Trace) -> Diagnosis:
     >>> from specviz.lossless.faults import run_with_fault
     >>> pair = TabularPair(TabularModel([0.5, 0.5]), TabularModel([0.9, 0.1]))
     >>> list(diagnose(run_with_fault(pair, [0], "always_accept")).broken)[0]
-    'a proposal x is kept if u q(x) < p(x), with p and q at its own position'
+    'a proposal x is accepted if u q(x) < p(x), with p and q at its own position'
     """
     counts: Counter[str] = Counter()
     first: dict[str, str] = {}

@@ -1,16 +1,15 @@
-"""Every planted fault with what it does to the distribution, and how surely n texts show it."""
+"""Every planted fault: its distance from the target, and how surely n texts show it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from math import ceil
 from typing import Any
 
-import numpy as np
-
+from specviz.core import checks
 from specviz.core.contract import FloatArray, Sampling
+from specviz.core.formatting import text_table
 from specviz.lossless.exact.enumerate import Distribution, target_distribution, total_variation
 from specviz.lossless.faults.catalogue import FAULTS, Fault, get_fault
 from specviz.lossless.faults.run import faulty_distribution
@@ -30,7 +29,7 @@ NOTHING_CHANGED = Sampling()
 
 @dataclass(frozen=True)
 class FaultPower:
-    """One fault, and how surely it is caught.
+    """One planted fault: its distance from the target, and the power of the tests against it.
 
     Parameters
     ----------
@@ -92,39 +91,24 @@ class FaultTable:
         raise KeyError(name)
 
     def __repr__(self) -> str:
-        cells = [HEADS, *(_cells(row) for row in self.rows)]
-        widths = [max(len(line[i]) for line in cells) for i in range(len(HEADS))]
-        lines = [
-            "  ".join(
-                cell.ljust(width) if i in (0, 3) else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in cells
-        ]
-        return "\n".join([*lines, "", self._said()])
+        lines = [HEADS, *(_cells(row) for row in self.rows)]
+        return f"{text_table(lines, left=(0, 3))}\n\n{self.summary()}"
 
     def _repr_html_(self) -> str:
-        heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in HEADS)
-        body = []
-        for row in self.rows:
-            name, *others = _cells(row)
-            said = f"{row.wrong}. The rule: {row.breaks}."
-            cells = "".join(f"<td>{escape(cell)}</td>" for cell in others)
-            head = f'<th scope="row" title="{escape(said)}"><code>{escape(name)}</code></th>'
-            body.append(f"<tr>{head}{cells}</tr>")
-        return (
-            f"<div><table><thead><tr>{heads}</tr></thead><tbody>{''.join(body)}</tbody></table>"
-            f"<p>{escape(self._said())}</p></div>"
-        )
+        from specviz.figures.templating import part
 
-    def _said(self) -> str:
+        lines = [(row, _cells(row)[1:]) for row in self.rows]
+        return str(part("table.html").faults(HEADS, lines, self.summary()))
+
+    def summary(self) -> str:
+        """Return how many faults n texts catch, in a sentence or two."""
         if not self.rows:
             return "No fault was asked for."
         sure = sum(row.sure for row in self.rows)
         return (
-            f"With {self.rows[0].n:,} texts {sure} of {len(self.rows)} are caught with probability "
-            f"{SURE} or more: in at least 198 of 200 runs. The last column is what each needs for "
-            f"that."
+            f"With {self.rows[0].n:,} texts, {sure} of {len(self.rows)} are caught with "
+            f"probability {SURE} or more, that is in at least 198 of 200 runs. The last column "
+            f"says how many texts each fault needs for that."
         )
 
 
@@ -177,8 +161,8 @@ def table(
 
     Raises
     ------
-    ValueError
-        If n or length is below 1, a name is unknown, or the pair has no tables.
+    TypeError, ValueError
+        If n or length is no whole number >= 1, a name is unknown, or the pair has no tables.
 
     Examples
     --------
@@ -190,14 +174,13 @@ def table(
 
     from specviz.core.tabular import TabularModel
 
-    for name, value in (("n", n), ("length", length)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+    checks.whole("n", n, 1)
+    checks.whole("length", length, 1)
     chosen = [get_fault(name) for name in (FAULTS if names is None else names)]
     pair = example_pair() if pair is None else pair
     if not isinstance(pair.target, TabularModel):
         raise ValueError(
-            "pair must have tables (sv.tabular): its faulty distributions are enumerated"
+            "pair must be a TabularPair (sv.tabular): the faults' distributions are enumerated"
         )
     ids = [1, 1, 1] if prompt is None else prompt
     bar = tqdm(chosen, desc="faults", unit="fault", delay=2, leave=False, disable=not progress)

@@ -15,12 +15,14 @@ from specviz.core.draws import Draws, Sampler
 from specviz.core.rules import RULES, Rule
 from specviz.core.trace.trace import Trace
 from specviz.lossless.exact.enumerate import (
+    MOST,
     Distribution,
     outcomes,
+    summed,
     target_distribution,
     total_variation,
+    ways_of,
 )
-from specviz.lossless.exact.enumeration_size import MOST, ways_of
 from specviz.lossless.faults.catalogue import Fault, get_fault
 from specviz.lossless.faults.wrong_parts import SharedUniforms, WrongDrafter, WrongTarget
 
@@ -106,11 +108,8 @@ def run_with_fault(
     fault = get_fault(fault)
     sampling = sampling or fault.sampling
     ids = pair.encode(prompt)
-    rule, drafter, sampler = (
-        broken_rule(fault),
-        broken_drafter(fault, gamma),
-        Sampler(seed, sequence),
-    )
+    rule, drafter = broken_rule(fault), broken_drafter(fault, gamma)
+    sampler = Sampler(seed, sequence)
     target = broken_target(fault, open_session(pair.target, pair.vocab_size), sampling)
     target.begin()
     session = drafter.start(pair, target, ids)
@@ -183,14 +182,11 @@ def faulty_distribution(
         texts = 1.0 if remembers else float(pair.vocab_size) ** min(length - 1, 300)
         if not text and ways * texts > MOST:
             raise ValueError(
-                f"length={length} with the fault {fault.name!r} has about {ways * texts:.1g} ways "
-                f"for its draws to fall, more than the {MOST:,} that can be run one by one: take "
-                f"a smaller length, gamma or table"
+                f"length={length} with the fault {fault.name!r}: the draws can fall in about "
+                f"{ways * texts:.1g} ways, too many to run one by one (at most {MOST:,}): use a "
+                f"smaller length, gamma or vocabulary"
             )
-        distribution: Distribution = {}
-        for weight, new in outcomes(program):
-            distribution[new] = distribution.get(new, 0.0) + weight
-        return distribution
+        return summed(outcomes(program))
 
     # Where nothing but the text goes from one round to the next, rounds are enumerated one by one.
     remembers = fault.keeps_rejected or fault.shares in ("run", "node")

@@ -1,4 +1,8 @@
-"""Drafters, draws and targets that break their promise: thin wrappers around the right ones."""
+"""Parts done wrong: rules, draws, drafters and targets, each the right one with one thing changed.
+
+A wrong rule is ``rejection`` for chains with one line changed. Wrong draws, drafters and targets
+break their promise (:mod:`specviz.core.contract`): thin wrappers around the right ones.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +25,127 @@ from specviz.core.contract import (
     Target,
 )
 from specviz.core.draws import Draws, Event, Purpose
+from specviz.core.rules import Decision, ratio, residual
+from specviz.core.rules.block import block_acceptance, prefix_shares, scaled_residual
 
 DistributionChange = Callable[[FloatArray], FloatArray]
 DraftChange = Callable[[Draft, int], Draft]
+Chance = Callable[[FloatArray, FloatArray, int], float]
+Correction = Callable[[FloatArray, FloatArray, int], FloatArray]
 
 
-class DrawsOtherwise:
-    """Draft draws from a changed distribution; the drafter reports the unchanged one."""
+def chain(
+    draft: Draft,
+    p: Any,
+    draws: Draws,
+    start: int,
+    *,
+    chance: Chance = ratio,
+    correction: Correction = lambda p, q, x: residual(p, q),
+    bonus: Callable[[Draft, Any], FloatArray] = lambda draft, p: p[len(draft)],
+    judged_by: Callable[[int], int] = lambda i: i,
+) -> Decision:
+    """Judge a chain; with nothing changed this is ``rejection``."""
+    n = len(draft)
+    for i, x in enumerate(draft.tokens.tolist()):
+        distribution, q = p[min(judged_by(i), n)], draft.distribution(i, len(p[0]))
+        if not draws.accept(chance(distribution, q, x), start + i, i):
+            distribution = correction(distribution, q, x)
+            return Decision(
+                list(range(i)), draws.categorical(distribution, start + i), distribution
+            )
+    distribution = bonus(draft, p)
+    return Decision(list(range(n)), draws.categorical(distribution, start + n), distribution)
 
-    def __init__(self, inner: Draws, change: DistributionChange) -> None:
-        self._inner, self._change = inner, change
+
+def absolute_difference(p: FloatArray, q: FloatArray, x: int) -> FloatArray:
+    """Return norm(|p - q|): forgets that the residual is cut at 0."""
+    left = np.abs(p - q)
+    mass = left.sum()
+    return left / mass if mass > 0 else p
+
+
+def without_token(p: FloatArray, q: FloatArray, x: int) -> FloatArray:
+    """Return p without the rejected token, renormalised."""
+    left = p.copy()
+    left[x] = 0.0
+    mass = left.sum()
+    return left / mass if mass > 0 else p
+
+
+def from_draft(p: FloatArray, q: FloatArray, x: int) -> FloatArray:
+    """Return q: a second try of the draft in place of the correction."""
+    return q
+
+
+def swapped(p: FloatArray, q: FloatArray, x: int) -> float:
+    """Return min(1, q / p): the ratio upside down."""
+    return min(1.0, float(q[x]) / float(p[x])) if p[x] > 0 else 1.0
+
+
+def bare_threshold(p: FloatArray, q: FloatArray, x: int) -> float:
+    """Return p(x): u is compared with p alone, q is forgotten."""
+    return float(p[x])
+
+
+def target_likes_it_more(p: FloatArray, q: FloatArray, x: int) -> float:
+    """Return 1 if p(x) >= q(x), else 0: no draw at all."""
+    return float(p[x] >= q[x])
+
+
+def always(p: FloatArray, q: FloatArray, x: int) -> float:
+    """Return 1: every proposal is accepted."""
+    return 1.0
+
+
+def bonus_of_draft(draft: Draft, p: Any) -> FloatArray:
+    """Return the draft's last distribution in place of p after the last proposal."""
+    return draft.distribution(len(draft) - 1, len(p[0])) if len(draft) else p[0]
+
+
+def bonus_one_early(draft: Draft, p: Any) -> FloatArray:
+    """Return p *at* the last proposal in place of p *after* it."""
+    distribution: FloatArray = p[max(0, len(draft) - 1)]
+    return distribution
+
+
+def first_token_unverified(draft: Draft, p: Any, draws: Draws, start: int) -> Decision:
+    """Commit the first proposal without judging it."""
+    return chain(
+        draft, p, draws, start,
+        chance=_first_free(draft),
+    )  # fmt: skip
+
+
+def _first_free(draft: Draft) -> Chance:
+    judged: list[int] = []
+
+    def chance(p: FloatArray, q: FloatArray, x: int) -> float:
+        judged.append(x)
+        return 1.0 if len(judged) == 1 else ratio(p, q, x)
+
+    return chance
+
+
+def block_stops_at_first_failure(draft: Draft, p: Any, draws: Draws, start: int) -> Decision:
+    """Verify a block, but stop at the first position that fails instead of the last that passes."""
+    tau = 0  # how many are accepted
+    for i, passing in enumerate(block_acceptance(draft, p)):
+        if not draws.accept(float(passing), start + i, i):
+            break
+        tau = i + 1
+    distribution = p[tau]
+    if tau < len(draft):
+        share, q = prefix_shares(draft, p)[tau], draft.distribution(tau, len(distribution))
+        distribution = scaled_residual(share, distribution, q)
+    return Decision(list(range(tau)), draws.categorical(distribution, start + tau), distribution)
+
+
+class PassedOn:
+    """Draws that pass everything on to the right ones; what is wrong overrides it."""
+
+    def __init__(self, inner: Draws) -> None:
+        self._inner = inner
 
     @property
     def log(self) -> list[Event]:
@@ -38,16 +153,30 @@ class DrawsOtherwise:
         return self._inner.log
 
     def begin_round(self, index: int) -> None:
-        """Pass on."""
+        """Go on to a round."""
         self._inner.begin_round(index)
 
     def accept(self, probability: float, position: int, node: int) -> bool:
-        """Pass on."""
+        """Compare a uniform with the probability."""
         return self._inner.accept(probability, position, node)
 
+    def categorical(
+        self, distribution: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
+    ) -> int:
+        """Draw a token."""
+        return self._inner.categorical(distribution, position, node, purpose)
+
     def race(self, distribution: Any, position: int, node: int = -1) -> int:
-        """Pass on."""
+        """Draw a token by an exponential race."""
         return self._inner.race(distribution, position, node)
+
+
+class DrawsOtherwise(PassedOn):
+    """Draft draws from a changed distribution; the drafter reports the unchanged one."""
+
+    def __init__(self, inner: Draws, change: DistributionChange) -> None:
+        super().__init__(inner)
+        self._change = change
 
     def categorical(
         self, distribution: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
@@ -55,7 +184,43 @@ class DrawsOtherwise:
         """Draw from the changed distribution where the draft asks."""
         if purpose is Purpose.DRAFT:
             distribution = self._change(np.asarray(distribution))
-        return self._inner.categorical(distribution, position, node, purpose)
+        return super().categorical(distribution, position, node, purpose)
+
+
+class SharedUniforms(PassedOn):
+    """Accept draws that use one uniform where several are due.
+
+    What earlier comparisons with the same uniform told about it narrows the interval it lies in,
+    so that sharing can be enumerated as well as sampled.
+
+    Parameters
+    ----------
+    inner : Draws
+        The right draws.
+    which : {"run", "round", "node"}
+        One uniform for the whole run, for each round, or for each node in every round alike.
+    """
+
+    def __init__(self, inner: Draws, which: str) -> None:
+        super().__init__(inner)
+        self._which = which
+        self._within: dict[int, tuple[float, float]] = {}
+
+    def begin_round(self, index: int) -> None:
+        """Go on to a round; only a uniform of the round is drawn anew."""
+        if self._which == "round":
+            self._within = {}
+        super().begin_round(index)
+
+    def accept(self, probability: float, position: int, node: int) -> bool:
+        """Compare the shared uniform with the probability."""
+        key = node if self._which == "node" else 0
+        low, high = self._within.get(key, (0.0, 1.0))
+        chance = min(1.0, max(0.0, (probability - low) / (high - low)))
+        accepted = super().accept(chance, position, node)
+        cut = min(high, max(low, probability))
+        self._within[key] = (low, cut) if accepted else (cut, high)
+        return accepted
 
 
 @dataclass(frozen=True)
@@ -211,56 +376,6 @@ def siblings_one_distribution(draft: Draft, vocab_size: int) -> Draft:
 
 def _picked(draft: Draft, nodes: IntArray) -> Draft:
     return Draft(draft.tokens[nodes], draft.parent[nodes], draft.q, draft.q_row[nodes])
-
-
-class SharedUniforms:
-    """Accept draws that use one uniform where several are due.
-
-    What earlier comparisons with the same uniform told about it narrows the interval it lies in,
-    so that sharing can be enumerated as well as sampled.
-
-    Parameters
-    ----------
-    inner : Draws
-        The right draws.
-    which : {"run", "round", "node"}
-        One uniform for the whole run, for each round, or for each node in every round alike.
-    """
-
-    def __init__(self, inner: Draws, which: str) -> None:
-        self._inner, self._which = inner, which
-        self._within: dict[int, tuple[float, float]] = {}
-
-    @property
-    def log(self) -> list[Event]:
-        """What was drawn."""
-        return self._inner.log
-
-    def begin_round(self, index: int) -> None:
-        """Go on to a round; only a uniform of the round is drawn anew."""
-        if self._which == "round":
-            self._within = {}
-        self._inner.begin_round(index)
-
-    def accept(self, probability: float, position: int, node: int) -> bool:
-        """Compare the shared uniform with the probability."""
-        key = node if self._which == "node" else 0
-        low, high = self._within.get(key, (0.0, 1.0))
-        chance = min(1.0, max(0.0, (probability - low) / (high - low)))
-        accepted = self._inner.accept(chance, position, node)
-        cut = min(high, max(low, probability))
-        self._within[key] = (low, cut) if accepted else (cut, high)
-        return accepted
-
-    def categorical(
-        self, distribution: Any, position: int, node: int = 0, purpose: Purpose = Purpose.CLOSING
-    ) -> int:
-        """Pass on."""
-        return self._inner.categorical(distribution, position, node, purpose)
-
-    def race(self, distribution: Any, position: int, node: int = -1) -> int:
-        """Pass on."""
-        return self._inner.race(distribution, position, node)
 
 
 class WrongTarget:

@@ -10,10 +10,9 @@ from typing import Any
 from specviz.core import checks
 from specviz.lossless.report.eprocess_path import EProcessPath
 from specviz.lossless.report.table_summary import TableSeen
-from specviz.lossless.statistics.distance import Distance
+from specviz.lossless.statistics.distance import Distance, Witness
 from specviz.lossless.statistics.findings import Finding
 from specviz.lossless.statistics.independence import Independence
-from specviz.lossless.statistics.witness import Witness
 
 
 class Verdict(StrEnum):

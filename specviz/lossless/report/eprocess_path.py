@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from specviz.core.contract import FloatArray, IntArray
-from specviz.lossless.statistics.eprocess import EProcess, merged
+from specviz.lossless.statistics.eprocess import EProcess, cells_of_position, cells_of_texts, merged
 from specviz.lossless.statistics.prefix_tree import PrefixTree
 from specviz.lossless.statistics.sample import Sample
-from specviz.lossless.statistics.streams import cells_of_position, cells_of_texts
 from specviz.lossless.statistics.transform import BINS
 
 LOOKS = 200

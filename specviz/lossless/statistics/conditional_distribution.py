@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from specviz.core import checks
 from specviz.core.contract import FloatArray
 
 Prefix = tuple[int, ...]
@@ -14,7 +15,7 @@ Conditional = Callable[[Prefix], Any]
 """Emitted tokens so far → the distribution ``(vocab,)`` of the next one, after the prompt."""
 
 TOLERANCE = 1e-3
-"""A distribution may miss a sum of 1 by so much (half precision); it is renormalised in float64."""
+"""How far a sum may be from 1 (half precision); distributions are renormalised in float64."""
 
 
 class ConditionalDistribution:
@@ -58,7 +59,7 @@ class ConditionalDistribution:
 
         Raises
         ------
-        ValueError
+        TypeError, ValueError
             If a distribution has another size, a NaN, a negative entry, or does not sum to 1.
         """
         new = [prefix for prefix in dict.fromkeys(prefixes) if prefix not in self._known]
@@ -76,49 +77,13 @@ class ConditionalDistribution:
 
 def checked_distribution(distribution: Any, vocab_size: int, where: str) -> FloatArray:
     """Return one distribution ``(vocab,)`` as float64 that sums to 1, or refuse it."""
-    try:
-        row = np.asarray(distribution, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"the distribution of {where} must be probabilities ({vocab_size},), got "
-            f"{distribution!r:.60}"
-        ) from None
-    if row.shape != (vocab_size,):
-        raise ValueError(
-            f"the distribution of {where} has shape {row.shape}, expected ({vocab_size},)"
-        )
-    checked: FloatArray = checked_distributions(row[None], where)[0]
-    return checked
+    row = checks.distribution(where, distribution, vocab_size, tolerance=TOLERANCE)
+    out: FloatArray = row / row.sum()
+    return out
 
 
 def checked_distributions(distributions: Any, where: str) -> FloatArray:
-    """Return distributions ``(k, vocab)`` as float64 that sum to 1.
-
-    Raises
-    ------
-    ValueError
-        If an entry is NaN, infinite or negative, or a row's sum is not 1.
-    """
-    rows = np.asarray(distributions, dtype=np.float64)
-    if rows.ndim != 2:
-        raise ValueError(
-            f"the distributions of {where} must have shape (k, vocab), got {rows.shape}"
-        )
-    if not np.all(np.isfinite(rows)):
-        raise ValueError(
-            f"the distribution of {where} has NaN or infinite entries: no test can use it"
-        )
-    if np.any(rows < 0):
-        raise ValueError(
-            f"the distribution of {where} has a negative probability, {rows.min():.3g}"
-        )
-    sums = rows.sum(axis=1, keepdims=True)
-    worst = float(np.abs(sums - 1).max(initial=0.0))
-    if worst > TOLERANCE:
-        raise ValueError(
-            f"probabilities of {where} do not sum to 1 (off by {worst:.3g}): give probabilities "
-            f"after every "
-            f"sampling setting (not logits, not log-probabilities)"
-        )
-    out: FloatArray = rows / sums
+    """Return distributions ``(k, vocab)`` as float64 that sum to 1, or refuse them."""
+    rows = checks.distributions(where, distributions, tolerance=TOLERANCE)
+    out: FloatArray = rows / rows.sum(axis=1, keepdims=True)
     return out
