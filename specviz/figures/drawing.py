@@ -248,7 +248,7 @@ def figure(
             twin = None
             if ax is None and theme == "light":  # what a dark notebook shows instead
                 twin = partial(draw, data, None, THEMES["dark"])
-            return _described(made, told, alt_of(data, numbers.__doc__), twin)
+            return _described(made, told, alt_of(data, numbers.__doc__), ax is None, twin)
 
         own = inspect.signature(numbers)
         shared = [
@@ -295,7 +295,9 @@ def alt_of(data: Any, doc: str | None) -> str:
     return ". ".join(" ".join(part.split()) for part in parts if part)
 
 
-def _described(made: Any, caption: str, alt: str, twin: Callable[[], Any] | None) -> Any:
+def _described(
+    made: Any, caption: str, alt: str, own: bool, twin: Callable[[], Any] | None
+) -> Any:  # fmt: skip
     """Let a figure carry its caption and its words; in a notebook it shows them itself."""
     if hasattr(made, "write_html"):
         made.update_layout(meta={"caption": caption, "alt": alt})
@@ -305,34 +307,47 @@ def _described(made: Any, caption: str, alt: str, twin: Callable[[], Any] | None
     whole = made if hasattr(made, "savefig") else made.get_figure(root=True)
     for one in {id(made): made, id(whole): whole}.values():
         one.caption, one.alt = caption, alt
-    if twin is not None:
-        changed: list[bool] = []
-        before = whole.stale_callback
+    if own:
+        before, memory = whole.stale_callback, {"first": ""}
 
         def stale(figure: Any, value: bool) -> None:
-            changed.append(value)
+            memory.setdefault("changed", "before it was shown")
             if before is not None:
                 before(figure, value)
 
         whole.stale_callback = stale
-        whole._repr_html_ = lambda: in_notebook(whole, None if changed else twin)
+        whole._repr_html_ = partial(in_notebook, whole, twin, memory, shown=True)
     return made
 
 
-def in_notebook(drawn: Any, twin: Callable[[], Any] | None = None) -> str:
-    """Return a figure as HTML: its picture with words, and a dark one for a dark notebook."""
+def in_notebook(
+    drawn: Any, twin: Callable[[], Any] | None = None, memory: dict[str, str] | None = None, *,
+    shown: bool = False,
+) -> str:  # fmt: skip
+    """Return a figure as HTML: its picture with words, and a dark one for a dark notebook.
+
+    A figure that its reader has changed has no dark one, which would lack the change. ``memory``
+    holds the first picture, to tell. A figure that is ``shown`` leaves pyplot's list, or a cell
+    that ends in it would show it twice.
+    """
     from matplotlib import pyplot
 
     from specviz.figures.templating import part
 
+    memory = {} if memory is None else memory
+    changed = "changed" in memory and not memory["first"]  # rendering itself counts as one later
     pictures = [_png(drawn)]
-    if twin is not None:
+    memory["first"] = memory.get("first") or ("changed" if changed else pictures[0])
+    if twin is not None and memory["first"] == pictures[0]:
         with pyplot.ioff():
             other = twin()
         other = other if hasattr(other, "savefig") else other.get_figure(root=True)
         pictures.append(_png(other))
         pyplot.close(other)
-    return str(part("figure.html").drawn(pictures, drawn.alt, drawn.caption))
+    if shown:
+        pyplot.close(drawn)
+    words = (getattr(drawn, name, "") for name in ("alt", "caption"))
+    return str(part("figure.html").drawn(pictures, *words))
 
 
 def _png(drawn: Any) -> str:
@@ -405,7 +420,9 @@ def html_of(what: Any) -> str:
     if hasattr(what, "write_html"):
         return str(what.to_html(full_html=False, include_plotlyjs=True, auto_play=False))
     drawn = what if hasattr(what, "savefig") else what.get_figure(root=True)
-    return str(drawn._repr_html_() or in_notebook(drawn))
+    kept = getattr(drawn, "_repr_html_", None)
+    known = kept.args if isinstance(kept, partial) else (drawn,)  # with its dark twin
+    return in_notebook(*known)
 
 
 def safe_text(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,17 @@ def test_a_notebook_gets_words_and_a_dark_twin_until_the_figure_is_changed() -> 
     ax = sv.figures.overlap(story())
     ax.set_title("mine")  # the dark one would not have it
     assert ax.get_figure(root=True)._repr_html_().count("<img") == 1
+    again = sv.figures.overlap(story()).get_figure(root=True)
+    assert [again._repr_html_().count("<img") for _ in range(2)] == [2, 2]
+    again.axes[0].set_title("mine")
+    assert again._repr_html_().count("<img") == 1
+    assert not plt.fignum_exists(again.number)  # a cell that ends in it shows it once
+    dark = sv.figures.overlap(story(), theme="dark").get_figure(root=True)
+    assert dark._repr_html_().count("<img") == 1
+    pickle.loads(pickle.dumps(dark))
+    mine, own = plt.subplots()
+    sv.figures.overlap(story(), ax=own)
+    assert mine._repr_html_() is None  # somebody else's figure shows itself as it did
     assert sv.figures.overlap(hostile()).get_figure(root=True)._repr_html_().count("<script") == 0
 
 
@@ -218,5 +230,8 @@ def test_a_saved_file_says_what_it_shows(tmp_path: Path, suffix: str) -> None:
     if suffix == "html":
         assert b"<script" not in data
         assert b"<figcaption" in data
+    assert plt.get_fignums()  # it can still be shown
     with pytest.raises(ValueError, match="path must end in"):
         sv.save(figure, tmp_path / "flow.docx")
+    somebody_s, _ = plt.subplots()
+    assert sv.save(somebody_s, tmp_path / f"plain.{suffix}").stat().st_size > 500
