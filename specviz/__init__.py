@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from specviz.drafters.quantized import Quantized
     from specviz.drafters.target_only import TargetOnly
     from specviz.drafters.tree import Tree
+    from specviz.exercises import exercise
     from specviz.figures.drawing import save
     from specviz.figures.plots.overlap_map import overlap_map
     from specviz.figures.report_page import report
@@ -72,6 +73,7 @@ __all__ = [
     "audit",
     "audit_verifier",
     "bench",
+    "exercise",
     "figures",
     "film",
     "generate",
@@ -119,6 +121,7 @@ _HOMES = {
     "audit": "specviz.lossless.audit.audit:audit",
     "audit_verifier": "specviz.lossless.audit.verifier:audit_verifier",
     "bench": "specviz.bench",
+    "exercise": "specviz.exercises:exercise",
     "figures": "specviz.figures",
     "film": "specviz.player.film:film",
     "generate": "specviz.api.generate:generate",
