@@ -10,13 +10,14 @@ import pytest
 import specviz as sv
 from specviz.figures.theme import contrast
 from specviz.player.assets import packed
+from specviz.player.projection import run_of
 from tests.browser.lab import Book, Lab
 from tests.browser.pages import INKS, hexadecimal
 from tests.player.runs import decoded
 
 pytestmark = pytest.mark.browser
 
-RUNS = {"run": {}, "other_run": {"seed": 1}, "alone": {"gamma": 0}}
+RUNS: dict[str, dict[str, int]] = {"run": {}, "other_run": {"seed": 1}, "alone": {"gamma": 0}}
 SETUP = "import specviz as sv\n" + "\n".join(  # from files: no kernel has to load torch
     f"{name} = sv.Trace.load('{name}.specviz')" for name in RUNS
 )
@@ -26,6 +27,11 @@ RACE = "sv.race([run, alone])"
 WIDGETS = "from ipywidgets.widgets import widget; print(len(widget._instances))"
 WIDTHS = "all => all.map(one => [one.scrollWidth - one.clientWidth, one.clientWidth])"
 STEPS = "all => all.map(one => one.dataset.step)"
+
+FIRST, SECOND = (  # where both players begin
+    str(int(one.first_step[one.header["opening"]]))
+    for one in (run_of(decoded(**RUNS[name])) for name in ("run", "other_run"))
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -74,9 +80,9 @@ def test_it_steps_scrubs_and_talks_with_the_kernel(book: Book) -> None:
 
 
 def test_two_views_of_one_player_follow_each_other(book: Book) -> None:
-    book.until(lambda: steps(book) == ["0", "0", "0"])
+    book.until(lambda: steps(book) == ["0", "0", SECOND])
     book.press("ArrowRight", "ArrowRight")
-    book.until(lambda: steps(book) == ["2", "2", "0"])  # the other player stays where it is
+    book.until(lambda: steps(book) == ["2", "2", SECOND])  # the other player stays where it is
 
 
 def test_the_script_is_sent_once_for_all_players(book: Book) -> None:
@@ -124,10 +130,10 @@ def test_it_fits_a_telephone(book: Book) -> None:
 def test_a_control_that_hides_does_not_take_the_keyboard(book: Book) -> None:
     focused = "document.activeElement === document.querySelector('.svp')"
     keys = book.page.keyboard
-    book.press("n")
+    book.press("e", "n")  # the draws are among the details
     step = int(steps(book)[0])
     slider = book.page.locator(".svp-test .svp-drag").first
-    slider.scroll_into_view_if_needed()
+    slider.evaluate("it => it.scrollIntoView({block: 'center'})")
     box = slider.bounding_box()
     y = box["y"] + box["height"] / 2
     book.page.mouse.move(box["x"] + 0.9 * box["width"], y)
@@ -178,12 +184,12 @@ def test_the_guard_sees_and_stops_what_goes_outside(book: Book) -> None:
 def test_it_survives_running_again_opening_again_and_a_restart(browser: Any, lab: Lab) -> None:
     book = Book(browser, lab, lab.write("again.ipynb", SETUP, PLAY, OTHER))
     book.run_all()
-    book.until(lambda: steps(book) == ["0", "0"])
+    book.until(lambda: steps(book) == [FIRST, SECOND])
     before = book.python(WIDGETS), book.models()
 
     for _ in range(3):  # running the cells again leaves nothing behind, on either side
         book.run_all()
-    book.until(lambda: steps(book) == ["0", "0"])
+    book.until(lambda: steps(book) == [FIRST, SECOND])
     assert book.python(WIDGETS) == before[0]
     book.until(lambda: book.models() == before[1])
     # twin: what is made outside a cell of its own is not closed, and the count shows it
@@ -194,16 +200,16 @@ def test_it_survives_running_again_opening_again_and_a_restart(browser: Any, lab
     book.save()
     book.page.reload()
     book.ready()
-    book.until(lambda: steps(book) == ["5", "0"])
+    book.until(lambda: steps(book) == ["5", SECOND])
 
     book.restart()  # the view of the kernel before is still a player
     book.press("ArrowRight", "ArrowRight")
-    assert steps(book) == ["7", "0"]
+    assert steps(book) == ["7", SECOND]
     assert book.page.locator('.svp [role="alert"]').count() == 0
     book.run_all()  # and a new one works
-    book.until(lambda: steps(book) == ["0", "0"])
+    book.until(lambda: steps(book) == [FIRST, SECOND])
     book.press("ArrowRight")
-    book.until(lambda: book.python("print(player.step)") == "1")
+    book.until(lambda: book.python("print(player.step)") == str(int(FIRST) + 1))
     assert (book.outside, book.complaints) == ([], [])
     book.close()
 
@@ -212,9 +218,9 @@ def test_a_notebook_saved_with_its_widgets_plays_without_running(browser: Any, l
     player = sv.play(decoded())
     book = Book(browser, lab, lab.write_saved("saved.ipynb", player))
     player.close()
-    book.until(lambda: steps(book) == ["0"])
+    book.until(lambda: steps(book) == [FIRST])
     book.press("ArrowRight", "ArrowRight")
-    assert steps(book) == ["2"]
+    assert steps(book) == [str(int(FIRST) + 2)]
     assert (book.outside, book.complaints) == ([], [])
     book.close()
 
