@@ -185,6 +185,18 @@ def test_a_gain_is_against_the_target_alone() -> None:
     assert np.isnan(F.methods.data([timed()]).values["gain"][0, 0])
 
 
+def test_the_gain_counts_what_verifying_really_costs() -> None:
+    trace = timed(target_only={"seconds_per_token": 0.5})  # a pass takes 1 s, so that v = 2
+    data = F.gain_by_gamma.data(trace)
+    assert (data.alpha, data.c, data.v) == pytest.approx((0.5, 0.2, 2.0))
+    assert data.ideal == pytest.approx(sv.theory.speedup(0.5, data.gammas, 0.2))
+    # in target-only tokens a draft step costs .4 and a pass 2
+    assert data.costly == pytest.approx(sv.theory.speedup(0.5, data.gammas, 0.4, 2.0))
+    ((_, gamma, (gain, _, _)),) = data.points
+    assert (gamma, gain) == pytest.approx((2, 4 * 0.5 / 3.0))
+    assert F.gain_by_gamma.data(timed()).points == []
+
+
 def bench() -> Bench:
     """Target-only decoding and a draft model at 1.5×."""
     ways = [
