@@ -14,6 +14,7 @@ from specviz.lossless import (
     samples_for_tv,
 )
 from specviz.lossless.statistics.findings import holm
+from specviz.lossless.statistics.pooling import pool_neighbours
 from specviz.lossless.statistics.power import chi_square_power, noncentrality, texts_for_effect
 from specviz.lossless.statistics.prefix_tree import walk
 from specviz.lossless.statistics.tables import all_tables
@@ -183,3 +184,19 @@ def test_holm_keeps_the_family_at_its_level() -> None:
     assert np.mean([min(holm(row)) < 0.05 for row in p]) == pytest.approx(0.05, abs=0.012)
     assert np.mean(p.min(axis=1) < 0.05) > 0.35  # the twin: no correction
     assert holm([]) == []
+
+
+def test_the_search_for_n_finds_what_a_walk_up_the_grid_finds() -> None:
+    from math import ceil
+
+    random = np.random.default_rng(0)
+    for cells in (2, 7, 40, 200):
+        for concentration in (0.05, 1.0, 10.0):
+            distribution = random.dirichlet([concentration] * cells)
+            n = 10.0
+            while True:  # the definition
+                left = pool_neighbours(n * distribution).cells
+                if left > 1 and detectable_tv(n, left - 1, 0.001, 0.8) <= 0.1:
+                    break
+                n *= 1.05
+            assert texts_for_effect(distribution, 0.1, 0.001) == ceil(1.05 * n)

@@ -85,16 +85,38 @@ def pool_neighbours(expected: FloatArray) -> Pooling:
     >>> pooling.label.tolist(), pooling.expected.tolist()
     ([0, 0, 1, 1, 1], [6.0, 11.0])
     """
-    firsts: list[int] = []
-    total = LEAST  # the first cell opens a pooled cell
-    for index, value in enumerate(expected.tolist()):
-        if total >= LEAST:
-            firsts.append(index)
-            total = 0.0
-        total += value
-    if total < LEAST and len(firsts) > 1:
-        firsts.pop()
+    firsts = _firsts(np.cumsum(expected), LEAST)
     opens = np.zeros(len(expected), dtype=np.int64)
     opens[firsts] = 1
     label = np.cumsum(opens) - 1
     return Pooling(label, sums_by_cell(label, expected, int(label.max()) + 1))
+
+
+def neighbours_pooled(cumulative: FloatArray, n: float) -> int:
+    """Return how many cells :func:`pool_neighbours` leaves of n texts.
+
+    Parameters
+    ----------
+    cumulative : FloatArray
+        ``(cells,)`` cumulative sums of the distribution.
+    n : float
+        How many texts.
+    """
+    return len(_firsts(cumulative, LEAST / n))
+
+
+def _firsts(cumulative: FloatArray, least: float) -> list[int]:
+    """Return the first cell of each pooled one, by a search from each to the next."""
+    least *= 1 - 1e-9  # what sums to `least` but for rounding has it
+    firsts: list[int] = []
+    first, before, end = 0, 0.0, len(cumulative)
+    while first < end:
+        firsts.append(first)
+        # the cell in which the sum since `before` reaches what is needed
+        first = int(cumulative.searchsorted(before + least)) + 1
+        if first > end:  # a short rest joins the last
+            if len(firsts) > 1:
+                firsts.pop()
+            break
+        before = float(cumulative[first - 1])
+    return firsts

@@ -7,10 +7,11 @@ variation TV is caught with at least the power computed for 4 n TV^2.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from math import ceil, sqrt
+from math import ceil, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy import optimize, stats
 
 from specviz.core import checks
 from specviz.core.contract import FloatArray
-from specviz.lossless.statistics.pooling import pool_neighbours, sums_by_cell
+from specviz.lossless.statistics.pooling import neighbours_pooled, sums_by_cell
 from specviz.lossless.statistics.prefix_tree import PrefixTree, Walk, walk
 from specviz.lossless.statistics.tables import all_tables
 
@@ -103,12 +104,20 @@ def texts_for_effect(
     Pooling depends on n, so that both are found together; to 10%, rounded up. For two ``samples``
     n is the size of each. None if no n up to 10⁹ does.
     """
-    n = 10.0
-    while n < 1e9:
-        cells = pool_neighbours(n * distribution).cells
-        if cells > 1 and detectable_tv(n / samples, cells - 1, alpha, power) <= effect:
-            return ceil(1.05 * n)
-        n *= 1.05
+    cumulative = np.cumsum(distribution)
+    grid = 10.0 * 1.05 ** np.arange(ceil(log(1e8) / log(1.05)))  # 10 … 10⁹
+
+    def reveals(index: int) -> bool:
+        n = float(grid[index])
+        cells = neighbours_pooled(cumulative, n)
+        return cells > 1 and detectable_tv(n / samples, cells - 1, alpha, power) <= effect
+
+    # the more texts, the smaller the effect that shows: leap up the grid, then search the last leap
+    leap = 16
+    for high in range(0, len(grid) + leap, leap):
+        if reveals(min(high, len(grid) - 1)):
+            first = bisect_left(range(len(grid)), True, max(0, high - leap), high, key=reveals)
+            return ceil(1.05 * float(grid[min(first, len(grid) - 1)]))
     return None
 
 
