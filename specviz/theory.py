@@ -1,10 +1,10 @@
 """Closed forms of speculative decoding, and when it pays.
 
-``alpha`` is the chance that a proposal is kept, taken as the same and independent at every
-position; ``gamma`` how many are proposed; ``c`` the time of one draft step divided by that of one
-target pass; ``v`` the time of verifying gamma + 1 tokens in target passes (1 if it costs no more
-than one token). Formulas from Leviathan et al. (2023) unless said otherwise. Everything works on
-numbers and on numpy arrays.
+``alpha`` is the probability that a proposal is accepted, taken as the same and independent at every
+position; ``gamma`` is how many are proposed; ``c`` is the time of one draft step divided by that of
+one target pass; ``v`` is the time of verifying gamma + 1 tokens, in target passes (1 if it takes no
+longer than one token). Formulas are from Leviathan et al. (2023) unless said otherwise. Everything
+works on numbers and on numpy arrays.
 """
 
 from __future__ import annotations
@@ -94,7 +94,10 @@ def break_even_alpha(gamma: int, c: float, v: float = 1.0) -> float:
 
 
 def coupled_agreement(tv: ArrayLike) -> Any:
-    """Return (1 - TV) / (1 + TV), the least chance that two races sharing their noise agree.
+    """Return (1 - TV) / (1 + TV), the least probability that two races sharing their noise agree.
+
+    Daliri, Musco & Suresh (2025), "Coupling without communication and drafter-invariant speculative
+    decoding".
 
     Examples
     --------

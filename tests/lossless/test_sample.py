@@ -31,9 +31,9 @@ def test_texts_are_cut_at_a_fixed_length() -> None:
         ([[1, 2], [3]], {}, r"sequences\[1\] has 1 tokens where 2 are needed.*length=1"),
         ([[1, 2], [3]], {"end_ids": [0]}, r"does not end with one of end_ids=\[0\]"),
         ([[1, 2], []], {"end_ids": [0]}, r"sequences\[1\] has 0 tokens"),
-        ([[1, -1]], {}, "where no token of end_ids"),
-        ([[1, -1], [1, 0]], {"end_ids": [0]}, "where no token of end_ids"),
-        ([[1, 2]], {"length": 0}, "length must be at least 1"),
+        ([[1, -1]], {}, "after a token that is not in end_ids"),
+        ([[1, -1], [1, 0]], {"end_ids": [0]}, "after a token that is not in end_ids"),
+        ([[1, 2]], {"length": 0}, "length must be a whole number >= 1, got 0"),
         ([[[1, 2]]], {}, r"sequences\[0\] must be one list"),
     ],
 )
@@ -107,7 +107,7 @@ def test_contexts_can_be_asked_for_together() -> None:
 
 def test_a_sample_must_fit_the_tree() -> None:
     tree = grow(lambda prefix: [0.5, 0.5], 2, 3)
-    with pytest.raises(ValueError, match="length 2, the target's tree 3"):
+    with pytest.raises(ValueError, match="must agree on length, got 2 and 3"):
         battery(Sample.of([[0, 1]], 2), tree)
     with pytest.raises(TypeError, match="target must be a callable"):
         battery(Sample.of([[0, 1]], 2), [0.5, 0.5])  # type: ignore[arg-type]

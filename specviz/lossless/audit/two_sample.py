@@ -209,5 +209,5 @@ def _witness(pairs: list[_Pair], alpha: float, margin: float) -> Witness | None:
     low = max(0.0, share_at_least(k, n, alpha / 2) - expected)
     cells = np.flatnonzero(event)
     first = pair.describe(int(cells[0])) if len(cells) else "no cell"
-    shown = first if len(cells) < 2 else f"{len(cells)} cells seen too often, such as {first}"
+    shown = first if len(cells) < 2 else f"{len(cells)} cells seen too often, among them {first}"
     return Witness(shown, pair.name, expected, k / max(1, n), n, low, pair.span, False, 1 - alpha)

@@ -29,7 +29,7 @@ _RULE_OF = {
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What in a trace does not follow, by the rule of the algorithm that it breaks.
+    """The contradictions in a trace, by the rule of the algorithm that they break.
 
     Parameters
     ----------
@@ -45,13 +45,14 @@ class Diagnosis:
     def __repr__(self) -> str:
         if not self.broken:
             return (
-                "Nothing in this record breaks a rule of the algorithm. That is no verdict on the "
-                "sampler: what is wrong outside the record cannot be seen in it "
-                f"({', '.join(name for name, fault in catalogue.FAULTS.items() if fault.hidden)} "
-                "among the planted faults); test its output."
+                "Nothing in this trace breaks a rule of the algorithm. That is no verdict on the "
+                "sampler: some faults leave a trace in which everything follows (of the planted "
+                "ones: "
+                f"{', '.join(name for name, fault in catalogue.FAULTS.items() if fault.hidden)}). "
+                "Test its output with sv.audit."
             )
         return "\n".join(
-            f"{count} × not as it must be: {rule}\n    first: {self.first[rule]}"
+            f"{count} × broken: {rule}\n    first: {self.first[rule]}"
             for rule, count in self.broken.items()
         )
 

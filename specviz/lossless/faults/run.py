@@ -34,7 +34,7 @@ def broken_rule(fault: Fault) -> Rule:
 
 
 def broken_drafter(fault: Fault, gamma: int) -> Drafter:
-    """Return the drafter with which the fault shows, broken where it is the drafter's."""
+    """Return the drafter with which the fault shows, broken if the fault is the drafter's."""
     from specviz.drafters.draft_model import DraftModel
     from specviz.drafters.prompt_lookup import PromptLookup
     from specviz.drafters.tree import Tree
@@ -79,7 +79,7 @@ def run_with_fault(
     sequence: int = 0,
     k: int = 10,
 ) -> Trace:
-    """Decode with a planted fault, on record like any other run.
+    """Decode with a planted fault, recorded like any other run.
 
     Parameters
     ----------

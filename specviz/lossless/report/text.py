@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from specviz.core.formatting import text_table
 from specviz.lossless.statistics.findings import Answer, Finding
 
 if TYPE_CHECKING:
@@ -195,13 +196,5 @@ HEADS = ("test", "statistic", "dof", "p", "Holm p", "answer")
 
 def plain(report: BatteryReport) -> str:
     """Return verdict, paragraph and table as plain text."""
-    rows = [HEADS, *(row(finding) for finding in report.findings)]
-    widths = [max(len(line[column]) for line in rows) for column in range(len(HEADS))]
-    table = [
-        "  ".join(
-            cell.ljust(width) if column in (0, 5) else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in rows
-    ]
-    return "\n".join([report.verdict.value, *wrap(report.text, 88), "", *table])
+    table = text_table([HEADS, *(row(finding) for finding in report.findings)], left=(0, 5))
+    return "\n".join([report.verdict.value, *wrap(report.text, 88), "", table])

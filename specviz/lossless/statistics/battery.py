@@ -161,7 +161,9 @@ def _check_fit(sample: Sample, tree: PrefixTree) -> None:
     theirs = (tree.vocab_size, tree.length, tree.end_ids)
     for name, a, b in zip(("vocab_size", "length", "end_ids"), ours, theirs, strict=True):
         if a != b:
-            raise ValueError(f"the sample has {name} {a}, the target's tree {b}: grow it anew")
+            raise ValueError(
+                f"sample and tree must agree on {name}, got {a} and {b}: grow the tree anew"
+            )
 
 
 def _impossible(

@@ -27,7 +27,7 @@ EXCESSES = (0.0, 1.0, 2.0)
 
 @dataclass(frozen=True)
 class Witness:
-    """An event, how often the target makes it happen, and how often it happened.
+    """An event: its probability under the target, and how often it happened.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def describe_event(table: Table, event: np.ndarray, words: Words | None) -> str:
     if not len(cells):
         return "no cell"
     first = table.describe_pooled(int(cells[0]), words)
-    return first if len(cells) == 1 else f"{len(cells)} cells seen too often, such as {first}"
+    return first if len(cells) == 1 else f"{len(cells)} cells seen too often, among them {first}"
 
 
 def share_at_least(k: int, n: int, alpha: float) -> float:
@@ -147,9 +147,7 @@ def share_at_most(k: int, n: int, alpha: float) -> float:
 
 
 def token_witness(uniforms: Uniforms, alpha: float) -> Witness | None:
-    """Return the set of values of u seen too often.
-
-    And what it says of a token's distribution on average.
+    """Return the set of values of u seen too often, with its bound on a token's total variation.
 
     The bound is on the mean total variation, over the tokens of the second half, between the
     distribution that each was drawn from and the target's. Tokens depend on each other, so it is a
@@ -227,8 +225,9 @@ class Distance:
 def distance(table: Table, low: float, alpha: float) -> Distance:
     """Return the distance seen on a table; ``low`` must hold with confidence ``1 - alpha / 2``.
 
-    The upper bound: the plug-in moves by at most 1/n with every text, and its distance from the
-    true distribution's is at most ½ sqrt((cells - 1) / n) on average.
+    The upper bound is McDiarmid's (1989, "On the method of bounded differences"): the plug-in moves
+    by at most 1/n with every text, and its distance from the true distribution's is at most
+    ½ sqrt((cells - 1) / n) on average.
     """
     counts = table.pooled_counts().sum(axis=0)
     n = int(counts.sum())

@@ -1,4 +1,4 @@
-"""Tests that may be watched while samples arrive, and what becomes of those that may not.
+"""Tests that may be watched while samples arrive (e-processes), beside p-values that may not.
 
 A p-value holds for one look. Looked at again and again it falls below any level sooner or later. An
 e-process may be looked at after every sample: under the hypothesis it is a nonnegative martingale
@@ -26,10 +26,7 @@ from specviz.lossless.statistics.sample import Sample
 from specviz.lossless.statistics.tables import leaves, position_table
 
 CONCENTRATIONS = (30.0, 300.0, 3_000.0, 30_000.0)
-"""How closely the alternatives gather round the distribution.
-
-The e-process averages over all of them.
-"""
+"""How closely the alternatives gather round the distribution; the e-process averages over all."""
 
 
 class EProcess:
@@ -155,8 +152,8 @@ def e_values(
 def merged(log_e: Any) -> FloatArray:
     """Return log of the average of several e-processes ``(processes, samples)``: also one.
 
-    For instance one per position of a text: whatever their dependence, their average is an
-    e-process, and it costs log(processes) at most.
+    For instance one per position of a text: however they depend on each other, their average is an
+    e-process, and log e is lower by log(processes) at most.
     """
     every = np.asarray(log_e, dtype=np.float64)
     out: FloatArray = special.logsumexp(every, axis=0) - np.log(len(every))
@@ -186,7 +183,7 @@ class Looks:
 
 
 def peeking(cells: Any, distribution: Any, *, every: int) -> Looks:
-    """Return the p-value of Pearson's chi-square at every look: what not to act upon.
+    """Return the p-value of Pearson's chi-square at every look: no test, if one acts on the best.
 
     Parameters
     ----------

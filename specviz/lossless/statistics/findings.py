@@ -1,4 +1,4 @@
-"""What one test found, and what all tests together may claim (Holm)."""
+"""What one test found, and its p-value corrected for the number of tests (Holm)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values adjusted for multiplicity by Holm's step-down method.
 
     Rejecting where the adjusted value is at most alpha keeps the probability of any false alarm at
-    or below alpha, however the tests depend on each other.
+    or below alpha, however the tests depend on each other (Holm 1979, "A simple sequentially
+    rejective multiple test procedure").
 
     Examples
     --------

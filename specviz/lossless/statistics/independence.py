@@ -1,6 +1,6 @@
 """Before any test: were the texts drawn independently? A re-used seed makes every p-value void.
 
-Repeats are set against what independence allows: along the order of drawing against the rate of
+Repeats are compared with what independence allows: along the order of drawing against the rate of
 equal pairs in the whole sample (whatever its distribution), and over the whole sample against the
 target's sum p^2 and the number of different texts it would give.
 """
@@ -28,7 +28,7 @@ FEW = 30
 
 @dataclass(frozen=True)
 class Independence:
-    """What repeats say about how the texts were drawn.
+    """Whether the texts were drawn independently, judged by their repeats.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def text_codes(tokens: IntArray, vocab_size: int) -> IntArray:
 
 
 def independence(codes: IntArray, distribution: FloatArray | None = None) -> Independence:
-    """Return what repeats say about independence.
+    """Return whether texts were drawn independently, judged by their repeats.
 
     Parameters
     ----------
@@ -93,14 +93,14 @@ def independence(codes: IntArray, distribution: FloatArray | None = None) -> Ind
         reason = _along_the_order(codes, by_chance)
     if not reason and n >= FEW and expected is not None and distinct * TENFOLD < expected:
         reason = (
-            f"{distinct:,} different texts among {n:,}, where the target gives at least "
+            f"only {distinct:,} of {n:,} texts are different, and the target gives at least "
             f"{expected:,.0f}: a seed was re-used, or the sampler hardly draws at all"
         )
     return Independence(n, distinct, expected, rate, sum_p2, reason)
 
 
 def same_sample(a: IntArray, b: IntArray) -> str:
-    """Return why two samples are no two samples, or nothing: one is the other, whole or in part.
+    """Return why a reference is no sample of its own (it is the other one), or nothing.
 
     Row against row the number of equal texts is binomial at the rate of equal texts anywhere; and
     that n texts of each have the very same counts has, given both together, the probability
@@ -123,8 +123,8 @@ def same_sample(a: IntArray, b: IntArray) -> str:
     equal = int(np.sum(a[:pairs] == b[:pairs]))
     if equal and stats.binom.sf(equal - 1, pairs, rate) < LEVEL:
         return (
-            f"the reference is the same sample: {equal:,} of {pairs:,} texts are equal to the one "
-            f"in the same place on the other side, where {pairs * rate:,.1f} would be by chance"
+            f"the reference is the same sample: {equal:,} of {pairs:,} texts equal the reference's "
+            f"text in the same place, and chance gives about {pairs * rate:,.1f}"
         )
     if len(a) == len(b) and np.array_equal(ours, theirs):
         chance = _log_middle(ours).sum() - _log_middle(np.array([len(a)])).sum()
@@ -151,14 +151,14 @@ def _along_the_order(codes: IntArray, by_chance: float) -> str:
             continue
         if stats.binom.sf(equal - 1, pairs, by_chance) < LEVEL / len(lags):
             return (
-                f"{equal:,} of {pairs:,} texts are equal to the one drawn {lag} before, where "
-                f"{pairs * by_chance:,.1f} would be by chance: a seed was re-used"
+                f"{equal:,} of {pairs:,} texts equal the text drawn {lag} before, and chance gives "
+                f"about {pairs * by_chance:,.1f}: a seed was re-used"
             )
     return ""
 
 
 def independence_of_scores(scores: Any) -> Independence:
-    """Return what repeats say about scored texts, which may have several prompts.
+    """Return whether scored texts, which may have several prompts, were drawn independently.
 
     Two texts of the same probabilities are the same text. A long text of probability e^-50 is
     not drawn twice, whatever else was drawn.
@@ -178,7 +178,7 @@ def independence_of_scores(scores: Any) -> Independence:
     if found.reason or not unlikely:
         return found
     reason = (
-        f"{unlikely:,} texts repeat another one that is far too unlikely to be drawn twice: "
+        f"{unlikely:,} texts repeat an earlier text that is far too unlikely to be drawn twice: "
         f"a seed was re-used"
     )
     return Independence(found.n, found.distinct, None, found.repeat_rate, None, reason)

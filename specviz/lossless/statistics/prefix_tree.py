@@ -97,7 +97,9 @@ class PrefixTree:
             If the tree does not hold every context.
         """
         if any(level.mass[-1] > 0 for level in self.levels):
-            raise ValueError("the tree does not hold every context: raise max_contexts to draw")
+            raise ValueError(
+                "texts cannot be drawn from a tree that lacks contexts: raise max_contexts"
+            )
         rng = np.random.default_rng(seed)
         tokens = np.empty((n, self.length), dtype=np.int64)
         rows = np.zeros(n, dtype=np.int64)
@@ -144,7 +146,10 @@ def grow(
         else ConditionalDistribution(distribution, vocab_size)
     )
     if asked.vocab_size != vocab_size:
-        raise ValueError(f"the distribution has {asked.vocab_size} tokens, the sample {vocab_size}")
+        raise ValueError(
+            f"distribution and sample must have one vocabulary, got {asked.vocab_size} and "
+            f"{vocab_size} tokens"
+        )
     ends = sorted(end_ids)
     room = max(1, min(max_contexts, MAX_CELLS // (vocab_size + 1)) // length)
     prefixes = np.zeros((1, 0), dtype=np.int64)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from specviz.core import checks
 from specviz.core.contract import IntArray
 
 END = -1
@@ -86,12 +87,9 @@ class Sample:
         [[3, 1, 2], [3, 0, -1]]
         """
         ends = frozenset(int(i) for i in end_ids)
-        if isinstance(vocab_size, bool) or not isinstance(vocab_size, (int, np.integer)):
-            raise TypeError(f"vocab_size must be a whole number, got {vocab_size!r}")
-        if vocab_size < 2:
-            raise ValueError(f"vocab_size must be at least 2, got {vocab_size}")
-        if length is not None and length < 1:
-            raise ValueError(f"length must be at least 1 token, got {length}")
+        checks.whole("vocab_size", vocab_size, 2)
+        if length is not None:
+            checks.whole("length", length, 1)
         tokens = _array(sequences, length, ends)
         if tokens.size == 0:
             raise ValueError("sequences is empty: at least one text of one token is needed")
@@ -135,7 +133,7 @@ def _array(sequences: Any, length: int | None, ends: frozenset[int]) -> IntArray
     if len(rows) * wide > MOST:
         raise ValueError(
             f"sequences has {len(rows):,} texts and the longest has {wide:,} tokens, more than fit "
-            f"in one table: give a length of {max(1, MOST // len(rows)):,} or less"
+            f"in one table: use length={max(1, MOST // len(rows))} or less"
         )
     tokens = np.full((len(rows), wide), END, dtype=np.int64)
     for index, row in enumerate(rows):
@@ -187,13 +185,13 @@ def _check_ends(tokens: IntArray, ends: frozenset[int]) -> None:
     before = np.isin(tokens[:, :-1], [*ends, END])
     if ended[:, 0].any() or np.any(ended[:, 1:] & ~before):
         raise ValueError(
-            f"sequences has {END} (end of text) where no token of end_ids={sorted(ends)} came "
-            f"before it: name the model's end tokens, or cut all texts at the shortest"
+            f"sequences has {END} (end of text) after a token that is not in "
+            f"end_ids={sorted(ends)}: name the model's end tokens, or cut all texts to one length"
         )
 
 
 def word(token: int, words: Words | None = None) -> str:
-    """Return what to call a token: its text where known (quoted, escaped), and its id."""
+    """Return a token for people: its text where known (quoted, escaped), and its id."""
     if token == END:
         return "(end)"
     text = None
