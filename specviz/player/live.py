@@ -319,7 +319,7 @@ def play_live(
     min_p: float = 0.0,
     repetition_penalty: float = 1.0,
     stop: str | Sequence[str] = (),
-    guided: bool = False,
+    guided: bool = True,
     views: Sequence[str] | None = None,
     height: int | None = None,
     theme: str = "auto",

@@ -79,7 +79,8 @@ def to_html(
         The file, by custom ``….html``; it is replaced as a whole or left as it was.
     views : sequence of str, optional
         Which views to show, of ``text phase bars draw caches lanes measures tree``; by default
-        all (the tree only where there is one). With a choice, the page has no heading of its own.
+        the stage (text, phase and the tree of a run that has one), all others behind "Details".
+        With a choice exactly those are shown, and the page has no heading of its own.
     height : int, optional
         Height of the player in pixels, in which it scrolls; by default as high as it needs. With
         a height, the page has no heading of its own.

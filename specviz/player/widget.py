@@ -289,7 +289,8 @@ def play(
     guided : bool
         Whether captions explain each step ("g" switches them).
     views : sequence of str, optional
-        Which views to show, of ``text phase bars draw caches lanes measures tree``.
+        Exactly which views to show, of ``text phase bars draw caches lanes measures tree``; by
+        default the stage, all others behind "Details".
     height : int, optional
         Height in pixels; by default as high as it needs.
     theme : str

@@ -302,3 +302,11 @@ def test_a_picture_stays_in_its_frame_and_says_its_lines(step: int, width: float
     for one in scene.items:
         if isinstance(one, Letters):
             assert 0 < one.y < view_panel.height(made, width), one
+
+
+def test_the_caches_say_whether_anything_was_thrown_away() -> None:
+    headings = [lines_of(story(), frame_at(story(), step))[0] for step in (7, 16)]
+    assert headings == [
+        "Both caches forget what was thrown away",
+        "Nothing was thrown away: the caches keep all that was read",
+    ]

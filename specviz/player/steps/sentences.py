@@ -329,7 +329,9 @@ def closed(run: Run, at: Closed) -> Words:
     caption = _rolled_back(at) if at.over else _closing(run, at)
     title = closing_title(run, at.kind)
     if at.over:
-        heading = "Both caches forget what was thrown away, and end where the text ends"
+        heading = "Both caches forget what was thrown away"
+        if not at.gone:
+            heading = "Nothing was thrown away: the caches keep all that was read"
         return Words(caption, says, title, "caches", (heading,))
     if at.kind == 1 and at.mass and hints(run)["decides"] == "u":
         lines = (
