@@ -66,6 +66,11 @@ class Fault:
     sampling: Sampling = Sampling()  # noqa: RUF009 - frozen
     hidden: str = ""
 
+    @property
+    def remembers(self) -> bool:
+        """Whether more than the text goes from one round to the next."""
+        return self.keeps_rejected or self.shares in ("run", "node")
+
     def __str__(self) -> str:
         unseen = f" A trace does not show it: {self.hidden}." if self.hidden else ""
         return f"{self.name}: {self.wrong}.{unseen}"

@@ -201,12 +201,6 @@ def example_pair() -> Any:
     return TabularPair(p, q)
 
 
-def texts_of(fault: Fault, length: int) -> int:
-    """Return how many tokens per text of a fault are enumerated."""
-    remembers = fault.keeps_rejected or fault.shares in ("run", "node")
-    return min(length, REMEMBERING) if remembers else length
-
-
 def target_tree(
     pair: Any, prompt: Any, length: int, sampling: Sampling = NOTHING_CHANGED
 ) -> PrefixTree:
@@ -224,7 +218,7 @@ def target_tree(
 def _row(
     pair: Any, prompt: Any, fault: Fault, gamma: int, length: int, n: int, alpha: float
 ) -> FaultPower:
-    length = texts_of(fault, length)
+    length = min(length, REMEMBERING) if fault.remembers else length
     wrong = faulty_distribution(pair, prompt, fault, gamma=gamma, length=length)
     exact = target_distribution(pair, prompt=prompt, length=length, sampling=fault.sampling)
     tree = target_tree(pair, prompt, length, fault.sampling)

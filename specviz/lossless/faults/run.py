@@ -179,7 +179,7 @@ def faulty_distribution(
             return tuple(new)
 
         ways = 0.0 if text else ways_of(program)
-        texts = 1.0 if remembers else float(pair.vocab_size) ** min(length - 1, 300)
+        texts = 1.0 if fault.remembers else float(pair.vocab_size) ** min(length - 1, 300)
         if not text and ways * texts > MOST:
             raise ValueError(
                 f"length={length} with the fault {fault.name!r}: the draws can fall in about "
@@ -188,16 +188,16 @@ def faulty_distribution(
             )
         return summed(outcomes(program))
 
-    # Where nothing but the text goes from one round to the next, rounds are enumerated one by one.
-    remembers = fault.keeps_rejected or fault.shares in ("run", "node")
+    # Where nothing but the text goes from one round to the next, rounds are enumerated one by one:
+    # all ways to a text come together, so that there are far fewer of them.
     distribution: Distribution = {}
     unfinished: Distribution = {(): 1.0}
     bar = tqdm(desc="enumerating", unit="text", delay=2, leave=False)
     while unfinished:
-        text = min(unfinished, key=len)  # shorter ones first: all ways to a text come together
+        text = min(unfinished, key=len)  # shorter ones first
         mass = unfinished.pop(text)
         bar.update()
-        for new, weight in after(text, length if remembers else 1).items():
+        for new, weight in after(text, length if fault.remembers else 1).items():
             longer = text + new
             done = len(longer) >= length or (longer and longer[-1] in pair.stop_ids)
             into, key = (distribution, longer[:length]) if done else (unfinished, longer)
