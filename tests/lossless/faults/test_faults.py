@@ -35,7 +35,7 @@ from specviz.lossless.faults import (
 from specviz.lossless.faults.catalogue import Fault
 from specviz.lossless.faults.power_table import example_pair, target_tree
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "core" / "golden.json").read_text("utf-8"))
+GOLDEN = json.loads((Path(__file__).parents[2] / "core" / "golden.json").read_text("utf-8"))
 PROMPT = [1, 1, 1]
 # Faults with memory are enumerated run by run, which grows fast: shorter texts for them.
 LENGTH = {"rejected_token_stays": 3, "constant_u": 3, "reseeded_each_round": 3}
