@@ -67,7 +67,7 @@ class EProcess:
         if not concentrations or min(concentrations) <= 0:
             raise ValueError(f"concentrations must be positive, got {concentrations!r}")
         size = int(np.size(distribution))
-        self.distribution: FloatArray = checked_distribution(distribution, size, "an e-process")
+        self.distribution: FloatArray = checked_distribution(distribution, size, "distribution")
         self.alpha = alpha
         self.concentrations = np.asarray(concentrations, dtype=np.float64)
         self.counts: IntArray = np.zeros(size, dtype=np.int64)
@@ -200,7 +200,7 @@ def peeking(cells: Any, distribution: Any, *, every: int) -> Looks:
     [1.0, 1.0]
     """
     x = np.asarray(cells)
-    p = checked_distribution(distribution, len(np.asarray(distribution)), "the hypothesis")
+    p = checked_distribution(distribution, int(np.size(distribution)), "distribution")
     if every < 1:
         raise ValueError(f"every must be at least 1 sample, got {every}")
     if np.any(p == 0):

@@ -39,7 +39,7 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: lossless.samples_for_tv("a", 7), "tv must be a number, got 'a'"),
     (lambda: lossless.samples_for_tv(0.1, 2.5), "dof must be a whole number"),
     (lambda: lossless.detectable_tv("n", 3), "n must be a number"),
-    (lambda: lossless.EProcess("ab"), "the distribution of an e-process must be probabilities"),
+    (lambda: lossless.EProcess("ab"), "probabilities of distribution must be numbers, got 'ab'"),
     (lambda: lossless.EProcess([0.5, 0.5], alpha="x"), "alpha must be a number"),
     (lambda: write_jsonl("zz", [1]), r"records\[0\] must be a Recorded, got int"),
     (lambda: write_jsonl("/no/such/zz", []), "path is '/no/such/zz', and there is no folder"),
