@@ -39,8 +39,8 @@ def test_the_caption_of_a_rejection_has_this_tokens_numbers() -> None:
             "It took 10 ms; drafting took 3 ms."),
         (4, "The draft gave “a” q = .50, the target p = .60, so it is always accepted. "
             "The draw was u = .30: accepted."),
-        (6, "It is replaced by a token sampled from the residual max(0, p − q), divided by .31 so "
-            "that it sums to 1: “cat”, which has probability .25 there."),
+        (6, "The rejected token is replaced by one from the residual max(0, p − q), divided by "
+            ".31 so that it sums to 1: “cat”, which has probability .25 there."),
         (7, "This one pass of the target gave 2 tokens. 2 proposals were thrown away. The target's "
             "cache is cut back from 5 to 3 tokens."),
         (8, "Nothing was proposed: one pass of the target gives the distribution p of the next "
@@ -269,14 +269,12 @@ def test_each_step_names_its_picture_and_what_is_written_into_it() -> None:
     ]  # fmt: skip
     assert shown(5)[1] == [
         "✗ rejected",
-        "The whole bar is q = .62, the draft's.",
+        "The full height stands for the draft's q = .62.",
         "Green: the share p / q = .31 / .62 = .50.",
-        "A random number falls on the bar: u = .71, above the green.",
+        "A random number u from 0 to 1 falls on it: .71, above the green.",
     ]
     assert shown(4)[1][2] == "The target's p = .60 is not less than q: all of it is green."
-    assert shown(6)[1][1] == (
-        "2. These parts in one bar: .31 of 1, as much as rejection leaves missing"
-    )
+    assert shown(6)[1][1] == ("2. The striped parts side by side: .31 of 1")
     assert "ONE pass of the target: 4 distributions p" in shown(3)[1][0]
     assert "ms" not in "".join(shown(3)[1])  # nothing was measured of the target alone
 

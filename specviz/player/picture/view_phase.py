@@ -115,7 +115,7 @@ def _deal(scene: Scene, run: Run, frame: Frame, x: float, top: float, width: flo
     elif frame.seen_p and frame.status:
         left, y = place(k)
         scene.box(left, y, wide, _tall(run), fill="background", stroke="p", width=2, dash=(2, 3))
-        for i, line in enumerate(wrapped("one more p, after the last", wide - 16, 15)[:3]):
+        for i, line in enumerate(wrapped("one more p, after the last", wide - 24, 15)[:3]):
             scene.text(left + 10, y + 30 + 20 * i, line, 15, "p_ink", room=wide - 16)
     more = len(frame.status) - shown
     if more:

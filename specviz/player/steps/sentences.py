@@ -160,7 +160,7 @@ def judged(run: Run, at: Judged) -> Words:
             "✓ passes" if at.below else "✗ does not pass",
             "The whole bar has height 1.",
             "Green: this position's share, h = {a}.",
-            f"A random number falls on it: u = {{u}}, {'in' if at.below else 'above'} the green.",
+            _u_falls(at),
         )
         return Words(
             f"{gave}. {test}", says, title, "u", lines, f"{gave}. {ask}", hidden, question, _HIDDEN
@@ -189,7 +189,7 @@ def judged(run: Run, at: Judged) -> Words:
     )
 
 
-_HIDDEN = ("?", "The whole bar is q = {q}.", "The target gives p = {p}.")
+_HIDDEN = ("?", "The full height stands for q = {q}.", "The target gives p = {p}.")
 
 
 def _on_the_bar(at: Judged) -> tuple[str, ...]:
@@ -199,12 +199,18 @@ def _on_the_bar(at: Judged) -> tuple[str, ...]:
         green = "The target's p = {p} is not less than q: all of it is green."
     elif at.ratio:
         green = "Green: the share p / q = {p} / {q} = {a}."
+    drawn = ", without a draw" if at.one_hot else ""
     return (
         "✓ accepted" if at.kept else "✗ rejected",
-        f"The whole bar is q = {{q}}, the draft's{', without a draw' if at.one_hot else ''}.",
+        f"The full height stands for the draft's q = {{q}}{drawn}.",
         green,
-        f"A random number falls on the bar: u = {{u}}, {'in' if at.below else 'above'} the green.",
+        _u_falls(at),
     )
+
+
+def _u_falls(at: Judged) -> str:
+    where = "in" if at.below else "above"
+    return f"A random number u from 0 to 1 falls on it: {{u}}, {where} the green."
 
 
 def _falls_on(at: Judged, which: str) -> str:
@@ -335,9 +341,9 @@ def closed(run: Run, at: Closed) -> Words:
         return Words(caption, says, title, "caches", (heading,))
     if at.kind == 1 and at.mass and hints(run)["decides"] == "u":
         lines = (
-            "1. What the target has above the draft: p − q",
-            "2. These parts in one bar: {mass} of 1, as much as rejection leaves missing",
-            "3. Stretched to 1 (divided by {mass}); a second random number falls on {c}",
+            "1. Striped: what the target's p has above the draft's q (the tick)",
+            "2. The striped parts side by side: {mass} of 1",
+            "3. Stretched to 1 (divided by {mass}); a second random number (line) falls on {c}",
         )
         return Words(caption, says, title, "residual", lines)
     where = "the target's p"
@@ -370,13 +376,13 @@ def _closing(run: Run, at: Closed) -> str:
             "{c}, which has probability {cp} there."
         )
     if looks_at_p(run):
-        return "It is replaced by a token sampled from the target's own distribution: {c}, p {=cp}."
+        return "The rejected token is replaced by one sampled from the target's p: {c}, p {=cp}."
     if not run.judged_by_u:
-        return "It is replaced by the target's own token: {c}."
+        return "The rejected token is replaced by the target's own: {c}."
     scaled = ", divided by {mass} so that it sums to 1" if at.mass else ""
     return (
-        f"It is replaced by a token sampled from the residual max(0, p − q){scaled}: {{c}}, which "
-        "has probability {cp} there."
+        f"The rejected token is replaced by one from the residual max(0, p − q){scaled}: {{c}}, "
+        "which has probability {cp} there."
     )
 
 
