@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from specviz.core.formatting import text_table
+from specviz.core.formatting import format_p_value, text_table
 from specviz.lossless.statistics.findings import Answer, Finding
 
 if TYPE_CHECKING:
@@ -177,9 +177,8 @@ def _tested(report: BatteryReport) -> int:
 
 
 def _p(p: float | None) -> str:
-    if p is None:
-        return "–"
-    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}" if p > 0 else "below 1e-300"
+    """Return a p-value, or a dash."""
+    return "–" if p is None else format_p_value(p)
 
 
 def row(finding: Finding) -> tuple[str, str, str, str, str, str]:
