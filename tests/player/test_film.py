@@ -80,6 +80,7 @@ def test_any_run_can_be_filmed(tmp_path: Path, run: Any) -> None:
     assert DARK.background in colours
 
 
+@pytest.mark.slow
 def test_sixty_rounds_stay_small(tmp_path: Path) -> None:
     where = film(decoded(tokens=200), tmp_path / "a.gif", rounds=range(60), progress=False)
     assert where.stat().st_size < 6_000_000
