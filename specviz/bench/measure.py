@@ -27,7 +27,7 @@ from tqdm.auto import tqdm
 from specviz.api.generate import generate, stream
 from specviz.core import checks
 from specviz.core.atomic_writing import checked_target, write_whole
-from specviz.core.contract import Draft, Drafter
+from specviz.core.contract import Draft, Drafter, Sampling
 from specviz.decoding.hf.target import HFTarget, open_session
 from specviz.drafters.draft_model import DraftModel
 from specviz.drafters.eagle import Eagle
@@ -44,6 +44,7 @@ PLAIN = "target only"
 SPECULATIVE = "draft model"
 UNTRACED = "draft model, not recorded"
 THEIRS, ASSISTED = "transformers generate", "transformers assisted generation"
+NOT_SPECULATIVE = (PLAIN, "target-only", THEIRS)
 PROMPTS = ("Once upon a time", "Emma could not but")
 PASSES = 15
 """How often each kind of pass is timed."""
@@ -117,7 +118,8 @@ class Bench:
         """Whether it pays here, and why."""
         gamma = self.settings["gamma"]
         if self.c is None or self.alpha is None:
-            best = max(self.ways[1:], key=lambda way: way.gain, default=None)
+            others = [way for way in self.ways if way.name not in NOT_SPECULATIVE]
+            best = max(others, key=lambda way: way.gain, default=None)
             if best is None:
                 return "There is nothing to compare with target-only decoding."
             word = "pays" if best.gain > 1 else "does not pay"
@@ -233,6 +235,8 @@ def measure(
         prompts = PROMPTS if getattr(pair, "tokenizer", None) is not None else ([0],)
     if not prompts:
         raise ValueError("prompts must hold at least one prompt, got none")
+    Sampling(temperature)  # refuses what no way could decode with
+    checks.seed(seed)
     settings: dict[str, Any] = {"temperature": temperature, "seed": seed, "max_new_tokens": tokens}
     left_out: dict[str, str] = {}
     ours = _our_ways(pair, gamma, drafters, prompts[0], settings, left_out)

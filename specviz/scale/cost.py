@@ -221,18 +221,27 @@ def simulate(
     checks.whole("gamma", gamma, 1)
     checks.whole("context", context, 0)
     checks.whole("batch", batch, 1)
+    checks.instance("target", target, Shape)
+    checks.instance("device", device, Device)
+    if draft is not None:
+        checks.instance("draft", draft, Shape)
+    if nodes is not None:
+        checks.whole("nodes", nodes, gamma)
     if (alpha is None) == (tokens_per_pass is None):
         raise ValueError("give alpha or tokens_per_pass, one of the two")
     if alpha is not None:
+        checks.number("alpha", alpha, at_least=0, at_most=1)
         tokens_per_pass = float(expected_tokens(alpha, gamma))
     assert tokens_per_pass is not None
-    checks.number("tokens_per_pass", tokens_per_pass, at_least=1)
+    checks.number("tokens_per_pass", tokens_per_pass, at_least=1, at_most=gamma + 1)
     verified = 1 + (gamma if nodes is None else nodes)
     one = target.seconds(device, 1, context, batch)
     verify = target.seconds(device, verified, context, batch)
     step = 0.0 if draft is None else draft.seconds(device, 1, context, batch)
     spent = gamma * step + verify
-    kept = f"alpha = {alpha:g}" if alpha is not None else "tokens per pass as published"
+    kept = f"{tokens_per_pass:g} tokens per pass, as given"
+    if alpha is not None:
+        kept = f"alpha = {alpha:g}"
     name = "nothing" if draft is None else draft.name
     assumptions = (
         f"{target.name} with {name}, {device.count} × {device.name} at {device.efficiency:.0%} of "

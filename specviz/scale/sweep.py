@@ -32,6 +32,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
+from specviz._version import __version__
 from specviz.core import checks
 from specviz.core.atomic_writing import checked_folder, write_whole
 
@@ -67,6 +68,9 @@ def cells_of(grid: Grid) -> list[dict[str, Any]]:
     >>> cells_of({"gamma": [2, 4], "temperature": [1.0]})
     [{'gamma': 2, 'temperature': 1.0}, {'gamma': 4, 'temperature': 1.0}]
     """
+    given: Any = grid
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise TypeError(f"grid must be settings with lists of values, or cells, got {grid!r:.60}")
     if isinstance(grid, Mapping):
         for name, values in grid.items():
             if isinstance(values, str) or not isinstance(values, Sequence):
@@ -84,8 +88,10 @@ def cells_of(grid: Grid) -> list[dict[str, Any]]:
     return cells
 
 
-def name_of(settings: Mapping[str, Any]) -> str:
+def name_of(settings: Mapping[str, Any], run: Callable[..., Any] | None = None) -> str:
     """Return the name of a cell's file: a digest of its settings, whatever their order.
+
+    With ``run``, also of the function that runs it (its name and its code) and of this version.
 
     Examples
     --------
@@ -96,6 +102,11 @@ def name_of(settings: Mapping[str, Any]) -> str:
         said = json.dumps(dict(settings), sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise TypeError(f"settings of a cell must be JSON values, got {settings!r}") from error
+    if run is not None:
+        code = getattr(run, "__code__", None)
+        body = "" if code is None else f"{code.co_code.hex()}{code.co_consts!r}"
+        whose = f"{getattr(run, '__module__', '')}.{getattr(run, '__qualname__', repr(run))}"
+        said += f"{whose}{body}{__version__}"
     return hashlib.sha256(said.encode()).hexdigest()[:20]
 
 
@@ -121,7 +132,8 @@ def sweep(
         Where cells run; by default one process for each core, ended with the sweep. An executor
         given here is left open.
     folder : path, optional
-        Every cell is stored there when it finishes, and not run again if it is there already.
+        Every cell is stored there when it finishes, and not run again if it is there already (from
+        the same function and version).
     retries : int
         How often a cell is sent out again after its worker was lost.
     progress : bool
@@ -148,7 +160,7 @@ def sweep(
     place = None if folder is None else checked_folder(folder, "folder")
     if place is not None:
         place.mkdir(parents=True, exist_ok=True)
-    results = {i: found[0] for i, cell in enumerate(cells) if (found := _stored(place, cell))}
+    results = {i: found[0] for i, cell in enumerate(cells) if (found := _stored(place, cell, run))}
     left = {i: retries for i in range(len(cells)) if i not in results}
     failed: dict[int, BaseException] = {}
     with tqdm(total=len(cells), initial=len(results), disable=not progress, unit="cell") as bar:
@@ -163,8 +175,13 @@ def sweep(
                         i = waiting.pop(future)
                         error = _error_of(future)
                         if error is None:
-                            results[i] = future.result()
-                            _store(place, cells[i], results[i])
+                            try:  # what a resumed sweep would read back is what comes back now
+                                results[i] = json.loads(json.dumps(future.result()))
+                            except (TypeError, ValueError):
+                                kind = type(future.result()).__name__
+                                failed[i] = TypeError(f"its result must be JSON values, got {kind}")
+                            else:
+                                _store(place, cells[i], results[i], run)
                         elif not isinstance(error, LOST):
                             failed[i] = error
                         elif left[i] > 0:
@@ -206,21 +223,21 @@ def _error_of(future: Future[Any]) -> BaseException | None:
     return CancelledError("the worker was lost") if future.cancelled() else future.exception()
 
 
-def _stored(place: Path | None, cell: Mapping[str, Any]) -> list[Any]:
+def _stored(place: Path | None, cell: Mapping[str, Any], run: Any) -> list[Any]:
     """Return the stored result in a list; an empty one if there is none, or a damaged one."""
     if place is None:
         return []
     try:
-        found = json.loads((place / f"{name_of(cell)}.json").read_text("utf-8"))
+        found = json.loads((place / f"{name_of(cell, run)}.json").read_text("utf-8"))
         return [found["result"]] if found["settings"] == json.loads(json.dumps(cell)) else []
     except (OSError, ValueError, KeyError, TypeError):
         return []
 
 
-def _store(place: Path | None, cell: Mapping[str, Any], result: Any) -> None:
+def _store(place: Path | None, cell: Mapping[str, Any], result: Any, run: Any) -> None:
     if place is not None:
         said = json.dumps({"settings": cell, "result": result}, indent=1)
-        write_whole(place / f"{name_of(cell)}.json", said + "\n")
+        write_whole(place / f"{name_of(cell, run)}.json", said + "\n")
 
 
 @lru_cache(maxsize=2)

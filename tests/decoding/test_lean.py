@@ -149,6 +149,53 @@ def test_the_model_still_saves_and_loads(tmp_path: Any) -> None:
     assert all(torch.equal(again[name], value) for name, value in before.items())
 
 
+def _rows(model: Any) -> None:
+    model.model.layers[1].mlp.down_proj.weight.data[3:9].fill_(0.3)
+
+
+def _columns(model: Any) -> None:
+    model.model.layers[0].self_attn.o_proj.weight.data[:, 1:].mul_(-1)
+
+
+def _numpy(model: Any) -> None:
+    model.lm_head.weight.detach().numpy()[5:9, 1:] = 0.5
+
+
+def _reversed_gain(model: Any) -> None:
+    gain = model.model.layers[0].input_layernorm.weight
+    gain.data.copy_(torch.linspace(0.5, 1.5, len(gain)))
+
+
+def _frequencies(model: Any) -> None:
+    model.model.rotary_emb.inv_freq.mul_(0.2)
+
+
+def _scaling(model: Any) -> None:
+    model.model.layers[1].self_attn.scaling = 0.01
+
+
+def _epsilon(model: Any) -> None:
+    model.model.layers[1].input_layernorm.variance_epsilon = 5.0
+
+
+WRITES = (_rows, _columns, _numpy, _reversed_gain, _frequencies, _scaling, _epsilon)
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_nothing_that_was_copied_goes_stale(write: Any) -> None:
+    """No version counter counts these; the next session sees them all the same."""
+    stored = as_model(copy.deepcopy(of(f.llama).model).half().float())
+    text, none = np.arange(1, 9), Draft.empty(f.VOCAB)
+    first = HFTarget(stored)
+    assert first.lean is not None
+    before = np.asarray(first.verify(text, none))
+    write(stored.model)
+    after = np.asarray(HFTarget(stored).verify(text, none))
+    readable = np.asarray(HFTarget(stored, fast=False).verify(text, none))
+    np.testing.assert_allclose(after, readable, atol=1e-4, rtol=0)
+    assert not np.allclose(before, after, atol=1e-3, rtol=0)  # it mattered
+
+
 @pytest.mark.parametrize("how", ["in place", "through data", "another tensor", "loaded", "gain"])
 def test_weights_that_change_are_seen(how: str) -> None:
     model = of(f.llama)

@@ -67,7 +67,7 @@ def test_published_results_and_their_errors() -> None:
 def test_the_assumptions_are_printed() -> None:
     said = str(simulate(TINY, None, DEVICE, tokens_per_pass=1.8, gamma=3, context=7, batch=2))
     for part in ("nothing", "1 × one at 100%", "gamma 3", "4 tokens verified", "context 7",
-                 "batch 2", "tokens per pass as published"):  # fmt: skip
+                 "batch 2", "tokens per pass as given"):  # fmt: skip
         assert part in said
 
 
@@ -76,9 +76,11 @@ def test_the_assumptions_are_printed() -> None:
     [
         ({}, "one of the two"),
         ({"alpha": 0.5, "tokens_per_pass": 2.0}, "one of the two"),
-        ({"alpha": 1.5}, "alpha must lie between"),
+        ({"alpha": 1.5}, "alpha must be a number from 0 to 1"),
         ({"alpha": 0.5, "gamma": 0}, "gamma must"),
         ({"alpha": 0.5, "batch": 0}, "batch must"),
+        ({"alpha": 0.5, "nodes": -1}, "nodes must"),
+        ({"tokens_per_pass": 50.0}, "tokens_per_pass must"),
     ],
 )
 def test_what_is_wrong_is_said(wrong: dict[str, Any], said: str) -> None:

@@ -152,3 +152,34 @@ def test_over_dask() -> None:
 def test_grids_that_are_wrong(grid: Any, said: str) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         sweep(grid, product, executor=Backwards(), progress=False)
+
+
+def _square(settings: Any) -> int:
+    return settings["x"] ** 2
+
+
+def _cube(settings: Any) -> int:
+    return settings["x"] ** 3
+
+
+def test_results_of_another_function_are_not_taken(tmp_path: Path) -> None:
+    options = {"executor": ThreadPoolExecutor(1), "folder": tmp_path, "progress": False}
+    first = sweep({"x": [2, 3]}, _square, **options)
+    assert [cell.result for cell in sweep({"x": [2, 3]}, _cube, **options)] == [8, 27]
+    assert [cell.result for cell in sweep({"x": [2, 3]}, _square, **options)] == [4, 9]
+    assert [cell.result for cell in first] == [4, 9]
+
+
+def test_a_resumed_result_is_the_first_one(tmp_path: Path) -> None:
+    options = {"executor": ThreadPoolExecutor(1), "folder": tmp_path, "progress": False}
+    for _ in range(2):
+        (cell,) = sweep({"x": [1]}, lambda s: {"pair": (1, 2)}, **options)
+        assert cell.result == {"pair": [1, 2]}
+    with pytest.raises(SweepError, match="its result must be JSON values, got set"):
+        sweep({"x": [2]}, lambda s: {1, 2}, **options)
+
+
+@pytest.mark.parametrize("grid", ["abc", None, 3])
+def test_what_is_no_grid_is_refused(grid: Any) -> None:
+    with pytest.raises(TypeError, match="grid must be settings with lists of values"):
+        sweep(grid)

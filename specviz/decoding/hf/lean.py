@@ -43,6 +43,8 @@ FEW = 64
 
 
 # The operator behind torch's dispatcher in Python, whose own look-ups cost as much as a small norm.
+LISTENERS = "transformers.utils.output_capturing"
+
 _half_product: Any = getattr(getattr(torch.ops.quantized, "linear_dynamic_fp16", None), "_op", None)
 
 
@@ -228,6 +230,13 @@ class LeanModel:
             if part is not None
         ]
         self._weights = list(model.parameters())
+        copied = ("variance_epsilon", "scaling", "attention_scaling", "sliding_window")
+        self._settings = [
+            (module, name) for module in base.modules() for name in copied if hasattr(module, name)
+        ]
+        widest = max([weight.shape[1] for weight in weights], default=1)
+        numbers = torch.Generator().manual_seed(0)
+        self._probe = torch.randn(widest, generator=numbers).to(model.device, model.dtype)
         self._seen = self._state()
 
     def _layer(self, model: Any, layer: Any, packed: bool) -> Layer:
@@ -260,16 +269,32 @@ class LeanModel:
             held: Any = parent._parameters if is_weight else parent._modules
             if held.get(name) is not part or (not is_weight and _wrapped(part)):
                 return False
-        return not _wrapped(model) and self._seen == self._state()
+        now = self._state()
+        same = all(
+            torch.equal(before, after) if isinstance(before, Tensor) else before == after
+            for before, after in zip(self._seen, now, strict=True)
+        )
+        return not _wrapped(model) and same
 
     def _state(self) -> list[Any]:
-        """Return what changes when a weight does: places, version counters, a few samples."""
+        """Return what changes when a number does that was copied from the model.
+
+        Version counters count most writes, but none through ``.data`` or numpy. So every copy's
+        source is read once: vectors as they are, packed matrices times a fixed random vector.
+        """
         state: list[Any] = [(weight.data_ptr(), weight._version) for weight in self._weights]
-        for weight in self._weights:  # a write through .data counts no version
-            if weight.dim() == 1:
-                state.append(float(weight.data.sum()))
-            elif self._packed:
-                state.append(float(weight.data[:: max(1, len(weight) // 8), 0].sum()))
+        state += [getattr(module, name) for module, name in self._settings]
+        vectors = [weight.data for weight in self._weights if weight.dim() == 1]
+        state.append(torch.cat([vector.reshape(-1).double() for vector in vectors]))
+        state.append(self.rotary.inv_freq.clone())
+        products = [self.head] + [
+            product for layer in self.layers
+            for product in (layer.qkv, layer.out, layer.gate_up, layer.down)
+        ]  # fmt: skip
+        for product in products:
+            if product.half is not None or product.blocks is not None:
+                assert product.weight is not None
+                state.append(product.weight @ self._probe[: product.weight.shape[1]])
         return state
 
     def _rotate_up_to(self, length: int) -> None:
@@ -455,9 +480,13 @@ def why_not_lean(model: Any) -> str:
 
 
 def _wrapped(module: nn.Module) -> bool:
-    """Whether something has been put around a module's forward."""
-    hooks = module._forward_hooks or module._forward_pre_hooks
-    return bool(hooks) or "forward" in module.__dict__
+    """Whether something has been put around a module's forward.
+
+    What transformers leaves behind after a pass with hidden states only listens while asked.
+    """
+    hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+    others = [hook for hook in hooks if getattr(hook, "__module__", "") != LISTENERS]
+    return bool(others) or "forward" in module.__dict__
 
 
 _lean: WeakKeyDictionary[Any, LeanModel] = WeakKeyDictionary()

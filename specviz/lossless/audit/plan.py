@@ -164,7 +164,7 @@ def _sampling_settings(sampling: Any, settings: Mapping[str, Any]) -> dict[str, 
         if named:
             raise ValueError(f"give sampling= or {next(iter(named))}=, not both")
         return {name: getattr(sampling, name) for name in SETTINGS}
-    sampling_of(named)
+    Sampling(**named)  # a call says 0 for off; only recorded settings may say -1
     return named
 
 

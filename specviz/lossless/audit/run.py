@@ -123,7 +123,7 @@ def _with_ties(
         }[best]
         note += (
             f" With the lowest ids kept, as here, the texts would depart; {how}, they do not, and "
-            f"so they were judged."
+            f"so they were judged. How tied tokens share their probability was not tested further."
         )
         report = read[best]
     elif read:

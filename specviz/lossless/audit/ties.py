@@ -6,7 +6,8 @@ passes of other shapes rounding makes them of near ties. So an audit judges text
 breaks ties (smallest ids first); if the texts depart, it judges once more with the ties left open:
 
 - ``"some"``: as many of the tied tokens are kept as here, whichever. Their probability *together*
-  is the target's; how it is shared among them is taken from the texts.
+  is the target's; how it is shared among them is taken from the texts, up to what a token has that
+  is always kept.
 - ``"all"``: every tied token is kept, as a comparison with the k-th largest logit does.
 
 A sampler that is wrong elsewhere departs in every reading.
@@ -144,12 +145,28 @@ def all_kept(distribution: FloatArray, tie: Tie) -> FloatArray:
 
 
 def shared_as_seen(distribution: FloatArray, tie: Tie, seen: Mapping[int, int]) -> FloatArray:
-    """Return the distribution if tied tokens share their probability as they were seen to."""
+    """Return the distribution if tied tokens share their probability as they were seen to.
+
+    A token has at most what it has where it is kept beside the least likely others: of m equal
+    ones that are kept, 1 / m of their probability.
+    """
     counts = np.array([seen.get(int(token), 0) for token in tie.tokens], dtype=np.float64)
     if not counts.any():
         return distribution
+    others = np.sort(tie.weights)[: len(tie.kept) - 1].sum()
+    most = tie.weights / (tie.weights + others)  # (tied,)
+    share, full = counts / counts.sum(), np.zeros(len(counts), dtype=bool)
+    for _ in counts:  # what is above its most goes to the others, in proportion
+        full |= share > most
+        left, rest = 1.0 - most[full].sum(), ~full
+        if not full.any() or left <= 0 or not rest.any():
+            break
+        to = counts[rest] if counts[rest].any() else tie.weights[rest]
+        share = np.where(full, most, 0.0)
+        share[rest] = left * to / to.sum()
     out = distribution.copy()
-    out[tie.tokens] = distribution[tie.kept].sum() * counts / counts.sum()
+    out[tie.tokens] = distribution[tie.kept].sum() * np.minimum(share, most)
+    out /= out.sum()
     return out
 
 

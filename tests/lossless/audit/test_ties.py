@@ -143,7 +143,38 @@ def test_the_readings_by_hand() -> None:
     assert tie is not None
     assert (tie.tokens.tolist(), tie.kept.tolist(), tie.gap) == ([1, 2, 3], [1, 2], 0.0)
     np.testing.assert_allclose(all_kept(kept[0], tie), [0.4, 0.2, 0.2, 0.2, 0.0])
-    seen = {1: 1, 3: 3, END: 9}
-    np.testing.assert_allclose(shared_as_seen(kept[0], tie, seen), [0.5, 0.125, 0.0, 0.375, 0.0])
+    seen = {1: 2, 2: 1, 3: 2, END: 9}
+    np.testing.assert_allclose(shared_as_seen(kept[0], tie, seen), [0.5, 0.2, 0.1, 0.2, 0.0])
+    # of two equal ones that are kept none has more than half, whatever was seen
+    np.testing.assert_allclose(
+        shared_as_seen(kept[0], tie, {1: 1, 3: 3}), [0.5, 0.25, 0.0, 0.25, 0.0]
+    )
     np.testing.assert_allclose(as_one(kept[0], tie), [0.5, 0.5, 0.0, 0.0, 0.0])
     assert find_ties(logits, kept, Sampling(), None, near=1e-9) == [None]
+
+
+@pytest.mark.parametrize(
+    ("p", "texts"),
+    [
+        ([0.25] * 4, [0.7, 0.1, 0.1, 0.1]),  # more than the half that a kept token has
+        ([0.25] * 4, [0.0, 0.0, 0.9, 0.1]),
+        ([0.4, 0.2, 0.2, 0.2], [0.4, 0.6, 0.0, 0.0]),
+    ],
+)
+def test_no_tied_token_has_more_than_a_kept_one(p: list[float], texts: list[float]) -> None:
+    target = sv.tabular.TabularModel(p)
+    size = len(p)
+    top_k = 2 if p[0] == p[1] else 3
+
+    def wrong(prompt: Any, n: int, seed: int) -> Any:
+        return np.random.default_rng(seed).choice(size, p=texts, size=(n, 3))
+
+    def right(prompt: Any, n: int, seed: int) -> Any:
+        random = np.random.default_rng(seed)
+        kept = np.arange(size)[-top_k:] if top_k == 2 else np.array([0, 2, 3])
+        shares = np.array(p)[kept] / np.array(p)[kept].sum()
+        return random.choice(kept, p=shares, size=(n, 3))
+
+    settings = {"target": target, "top_k": top_k, "n": 2_000, "length": 3}
+    assert sv.audit(right, [0], **settings).exit_code == 0
+    assert sv.audit(wrong, [0], **settings).exit_code == 1
