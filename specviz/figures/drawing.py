@@ -385,8 +385,8 @@ def save(what: Axes | MatplotlibFigure | go.Figure, path: str | PathLike[str]) -
 
     Raises
     ------
-    ValueError
-        If the suffix names no format that can be written.
+    TypeError, ValueError
+        If it is no figure, or the suffix names no format that can be written.
 
     Examples
     --------
@@ -396,6 +396,8 @@ def save(what: Axes | MatplotlibFigure | go.Figure, path: str | PathLike[str]) -
         where = checked_target(path, (".html", ".htm"))
         write_by(where, lambda half: what.write_html(half, include_plotlyjs=True, auto_play=False))
         return where
+    if not (hasattr(what, "savefig") or hasattr(what, "get_figure")):
+        raise TypeError(f"what must be a figure or its Axes, got {type(what).__name__}")
     from matplotlib import rc_context
 
     drawn: Any = what if hasattr(what, "savefig") else what.get_figure(root=True)

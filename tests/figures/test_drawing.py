@@ -235,3 +235,8 @@ def test_a_saved_file_says_what_it_shows(tmp_path: Path, suffix: str) -> None:
         sv.save(figure, tmp_path / "flow.docx")
     somebody_s, _ = plt.subplots()
     assert sv.save(somebody_s, tmp_path / f"plain.{suffix}").stat().st_size > 500
+
+
+def test_what_is_no_figure_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="what must be a figure or its Axes, got NoneType"):
+        sv.save(None, tmp_path / "x.png")

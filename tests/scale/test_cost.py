@@ -67,7 +67,7 @@ def test_published_results_and_their_errors() -> None:
 def test_the_assumptions_are_printed() -> None:
     said = str(simulate(TINY, None, DEVICE, tokens_per_pass=1.8, gamma=3, context=7, batch=2))
     for part in ("nothing", "1 × one at 100%", "gamma 3", "4 tokens verified", "context 7",
-                 "batch 2", "tokens per pass as given"):  # fmt: skip
+                 "batch 2", "tokens per pass, as given"):  # fmt: skip
         assert part in said
 
 

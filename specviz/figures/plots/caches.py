@@ -90,7 +90,9 @@ def _draw(data: CachesData, ax: Axes | None, look: Look) -> Figure:
                 if lost > 0:
                     panel.barh(y, lost, 0.66, left=kept, color=colours.rejected_tint,
                                edgecolor=colours.rejected, hatch="////")  # fmt: skip
-                panel.text(length - 0.15, y, str(length), ha="right", va="center", bbox=plate,
+                inside = length - first >= 1.5  # else the number would lie on the labels
+                panel.text(length - 0.15 if inside else length + 0.15, y, str(length),
+                           ha="right" if inside else "left", va="center", bbox=plate,
                            **look.words())  # fmt: skip
                 rows.append(f"{name}\n{stage}" if k == 0 else stage)
         panel.axhline(2.5, color=colours.line, linewidth=0.1 * points)
