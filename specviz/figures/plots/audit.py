@@ -134,7 +134,7 @@ def _crossing(data: EProcessPath) -> str:
 def _clipped(data: EProcessPath) -> str:
     """Return how far a line goes on that is drawn only up to an edge."""
     most = max(data.log_e) / np.log(10)
-    return f"; drawn up to 10⁸, reaches 10^{most:.0f}" if most > np.log10(HIGHEST_E) else ""
+    return f"\ndrawn up to 10⁸, reaches 10^{most:.0f}" if most > np.log10(HIGHEST_E) else ""
 
 
 def _plotly(data: AuditData, look: Look) -> go.Figure:

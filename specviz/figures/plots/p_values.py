@@ -50,8 +50,8 @@ class PValues:
         said = f"{wrong} of {len(self.names)} tests differ" if wrong else (
             f"none of {len(self.names)} tests differs"
         )  # fmt: skip
-        edge = f"; p below {LEAST_P:g} at the edge" if np.any(self.p < LEAST_P) else ""
-        out = f"{said} (level {self.alpha:g}, all together{edge})\n{self._token}"
+        edge = f"\np below {LEAST_P:g} stands at the edge" if np.any(self.p < LEAST_P) else ""
+        out = f"{said} (level {self.alpha:g}, all together){edge}\n{self._token}"
         return out if self.decides else f"{out}; with a margin declared they do not decide"
 
     @property
