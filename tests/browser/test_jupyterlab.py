@@ -250,9 +250,15 @@ def test_a_notebook_opened_without_its_kernel_still_plays(browser: Any, lab: Lab
     pages = book.page.frame_locator(".specviz-saved iframe")
     book.until(lambda: pages.first.locator(".svp").count() == 1)
     assert book.page.locator("text=model not found").first.is_hidden()
-    before = pages.first.locator(".svp").get_attribute("data-step")
-    pages.first.locator(".svp").press("ArrowRight")
-    book.until(lambda: pages.first.locator(".svp").get_attribute("data-step") != before)
+    player = pages.first.locator(".svp")
+    book.until(lambda: player.get_attribute("data-step") is not None)
+    before = player.get_attribute("data-step")
+
+    def stepped() -> bool:  # the first keys may come before the page listens
+        player.press("ArrowRight")
+        return bool(player.get_attribute("data-step") != before)
+
+    book.until(stepped, polls=100)
     assert book.page.locator(".specviz-saved img").first.is_hidden()
     assert book.outside == []
     book.run_all()  # with a kernel the widget is there, and its page makes room

@@ -68,7 +68,7 @@ def test_details_are_remembered_in_the_link(browser: Any, where: Path) -> None:
 def test_the_numbers_of_the_worked_example_are_on_the_stage(browser: Any, where: Path) -> None:
     opened = Opened(browser, where, KEPT, reduced_motion="reduce")
     said = opened.words(".svp-panel")
-    for words in ("✗ rejected", "p / q = .10 / .20 = .50", "u = .70, above the green"):
+    for words in ("✗ rejected", "p / q = .10 / .20 = .50", "falls on it: .70, above the green"):
         assert words in said
     opened.press("ArrowRight")
     assert "2. These parts in one bar: .30 of 1" in opened.words(".svp-panel")
