@@ -71,7 +71,7 @@ def test_the_numbers_of_the_worked_example_are_on_the_stage(browser: Any, where:
     for words in ("✗ rejected", "p / q = .10 / .20 = .50", "falls on it: .70, above the green"):
         assert words in said
     opened.press("ArrowRight")
-    assert "2. These parts in one bar: .30 of 1" in opened.words(".svp-panel")
+    assert "2. The striped parts side by side: .30 of 1" in opened.words(".svp-panel")
     opened.press("w")
     assert "Green and hatched add up to p" in opened.words(".svp-panel")
     opened.press("w", "ArrowRight")
