@@ -265,7 +265,7 @@ DEVICES = {
         Device("TPU v4", 275e12, 1.2e12),
     )
 }
-"""Published peaks: dense half-precision operations and bytes from memory, a second."""
+"""Makers' peaks a second, not measured here: dense half-precision operations, bytes from memory."""
 
 SHAPES = {
     shape.name: shape
@@ -284,7 +284,10 @@ SHAPES = {
         Shape("T5-small decoder", 8, 512, 1024, 12, 12, 64, 32128),
     )
 }
-"""Published configs. A T5 decoder's cross-attention is counted as twice the heads."""
+"""After published configs, not checked against them here.
+
+A T5 decoder's cross-attention is counted as twice the heads.
+"""
 
 
 @dataclass(frozen=True)

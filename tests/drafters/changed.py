@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,14 +11,15 @@ from specviz.core.draws import Draws
 from specviz.drafters.kv_projection import KVProjection, KVProjectionSession
 
 
-class Changed:
+class Changed(ABC):
     """Comes before a drafter's class; a subclass says in ``change`` what is handed on."""
 
     def start(self, pair: Any, target: Any, prompt: IntArray) -> ChangedSession:
         return ChangedSession(super().start(pair, target, prompt), self)  # type: ignore[misc]
 
+    @abstractmethod
     def change(self, inner: Any, context: Context, draws: Draws) -> Draft:
-        raise NotImplementedError(f"{type(self).__name__} must say what it hands on")
+        """Return what is handed on in place of the inner session's proposal."""
 
 
 class ChangedSession(DraftSession):

@@ -55,9 +55,9 @@ def test_it_names_nothing_outside_itself(run: Any) -> None:
     for tag, attributes in Elements(text).found:
         assert tag not in ("link", "iframe", "object", "embed", "base", "form")
         assert not {"href", "action"} & set(attributes)
-        assert str(attributes.get("srcset", "data:image/png")).startswith("data:image/png")
+        assert str(attributes.get("srcset", "data:image/webp")).startswith("data:image/webp")
         if tag == "img":  # the picture for readers without scripts is in the page itself
-            assert str(attributes["src"]).startswith("data:image/png;base64,")
+            assert str(attributes["src"]).startswith("data:image/webp;base64,")
             assert attributes["alt"]
         else:
             assert "src" not in attributes
@@ -107,7 +107,7 @@ def test_they_get_the_story_in_pictures(tmp_path: Path) -> None:
     for theme in ("light", "dark"):
         text = page(decoded(), theme=theme)
         (image,) = (a for t, a in Elements(text).found if t == "img")
-        data = base64.b64decode(str(image["src"]).removeprefix("data:image/png;base64,"))
+        data = base64.b64decode(str(image["src"]).removeprefix("data:image/webp;base64,"))
         with Image.open(io.BytesIO(data)) as picture:
             assert picture.size == (int(str(image["width"])), int(str(image["height"])))
             ground = picture.convert("RGB").getpixel((1, 1))
@@ -116,7 +116,7 @@ def test_they_get_the_story_in_pictures(tmp_path: Path) -> None:
         assert {one.phase for one in steps} == {"draft", "verify", "decide", "close", "rollback"}
         assert image["alt"] == " ".join(spoken(run_of(decoded()), one) for one in steps)
         assert still(decoded()).alt in str(image["alt"])
-        assert len(data) < 80_000
+        assert len(data) < 60_000
 
 
 def test_a_page_that_follows_its_reader_has_both_pictures() -> None:

@@ -100,8 +100,7 @@ def test_pages_and_stills_are_made_without_torch(tmp_path: Path) -> None:
     assert seen["loaded"] == []
     assert len(seen["pages"]) == 7
     for name, size in seen["pages"].items():
-        # a page has the strip of pictures for readers without scripts; gzipped, it is a third
-        assert size <= 210_000 + 200 * len(sv.recorded(name).node_table), name
+        assert size <= 200_000 + 200 * len(sv.recorded(name).node_table), name
 
 
 def test_a_name_that_is_not_there_is_refused_with_what_is() -> None:
